@@ -27,7 +27,7 @@ from isopursuit.cli.watch import PursuitWatch, SearchWatch, StageWatch
 from isopursuit.cli.words import on_command_line
 from isopursuit.data import DATASETS
 from isopursuit.errors import IsoPursuitError, ParameterError, did_you_mean
-from isopursuit.loss.lengths import table_notes
+from isopursuit.loss.notes import table_notes
 from isopursuit.search.incumbent import ProofFile
 
 

@@ -28,7 +28,7 @@ from isopursuit.estimators._base import (
     most_relevant,
     share_factor,
 )
-from isopursuit.loss.lengths import table_notes
+from isopursuit.loss.notes import table_notes
 from isopursuit.search.rules import PerGroup
 
 MOST_COPIES = (

@@ -51,6 +51,8 @@ TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in
 FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that leaves M, which has its square, regular
 SMALL_PENALTY = 1e-3  # λ relative to the largest useful one, below which it does not keep M regular
 KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
+# (Σw)² / Σw², the number of columns with weight, relative to D(D+1)/2: above, a basic solution is far away (guess)
+NEARLY_DETERMINED = 0.85
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
@@ -226,7 +228,14 @@ class Design:
         return descend(self.program, weights, tol, watch, warm=warm, deadline=deadline)
 
     def follow(self, weights: Array, tol: float, watch: Watch | None) -> float:
-        """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); returns the gap."""
+        """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); returns the gap.
+
+        If rows are few and few columns have weight, the kernel is faster and finds a basic solution: nothing is done.
+        """
+        D = self.shape[2]
+        spread_out = float(weights.sum()) ** 2 > NEARLY_DETERMINED * D * (D + 1) / 2 * float(weights @ weights)
+        if not (spread_out or self.many_rows):
+            return np.inf
         return follow(self.program, weights, tol, watch, np.inf if watch is None else watch.clock.deadline)
 
     @property

@@ -24,7 +24,7 @@ from isopursuit.data._matrix import length_notes
 from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit.loss.lengths import scale_notes
+from isopursuit.loss.notes import scale_notes
 from isopursuit.loss.penalty import STATED, log_spectral_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
