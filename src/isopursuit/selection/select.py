@@ -22,8 +22,8 @@ from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
 from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.normalize import LARGEST_LOG
+from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
