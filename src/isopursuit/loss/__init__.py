@@ -1,1 +1,1 @@
-"""The isometry loss: formula (penalty), many points (aggregate), bounds (envelope), lengths (normalize, lengths)."""
+"""The isometry loss: formula (penalty), many points (aggregate), bounds (envelope), new lengths (normalize), notes."""

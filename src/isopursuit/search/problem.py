@@ -398,7 +398,7 @@ class Problem:
         values, errors = self.taken(others)
         if self.rules is not None:
             rest = [np.delete(search.indices, i) for i in range(self.k)]
-            task = replace(task, barred=np.stack([self.rules.blocked(some, self.k)[others] for some in rest]))
+            task = replace(task, blocked=np.stack([self.rules.blocked(some, self.k)[others] for some in rest]))
         return picked, task.among(values, others, _together(errors))
 
 

@@ -48,7 +48,7 @@ class Replacements:
 
     `log_loss` is that of the picked columns, `rounding` (n, k) is as in `Matrix`. Columns with numbers in `excluded`
     (sorted) are not considered. As a task of one pass, n is 1, and `roundings` (P,), if known, are those of all
-    columns. `cutoffs` has one log-loss for each picked column; replacements above it are ignored. `barred` (k, P) says
+    columns. `cutoffs` has one log-loss for each picked column; replacements above it are ignored. `blocked` (k, P) says
     which columns cannot replace each picked one, if all columns are given at once.
     """
 
@@ -62,7 +62,7 @@ class Replacements:
     aggregate: Aggregate = SUM
     roundings: Array | None = None
     deadline: float = np.inf
-    barred: Mask | None = None
+    blocked: Mask | None = None
 
     @property
     def work(self) -> int:
@@ -123,9 +123,9 @@ class Replacements:
                 found.append(())
                 continue
             free = np.arange(len(numbers))
-            if self.barred is not None:
-                swaps.skip(np.append(np.zeros(k, dtype=bool), self.barred[position]))
-                free = np.flatnonzero(~self.barred[position])
+            if self.blocked is not None:
+                swaps.skip(np.append(np.zeros(k, dtype=bool), self.blocked[position]))
+                free = np.flatnonzero(~self.blocked[position])
             if cutoff == np.inf:
                 some = self._promising(position, few[:, :, free]) if bounds is None else _least(bounds[position, free])
                 some = free[some]
