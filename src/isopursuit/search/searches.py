@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.options import as_count, as_gap
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
+from isopursuit._core.types import AggregateOption, Label, SearchMethod, Unit
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile
@@ -26,7 +26,6 @@ NO_BRUTE_SOURCE = (
     "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which can prove the "
     "same answer."
 )
-NO_GREEDY_SOURCE = "For a source, greedy search supports only one start and objective='isometry'."
 
 
 @on_one_blas_thread
@@ -37,8 +36,6 @@ def greedy_search(
     k: int | None = None,
     unit: Unit = None,
     aggregate: AggregateOption = "sum",
-    objective: str | Callable[[Array], float] = "isometry",
-    starts: int = 1,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     labels: Sequence[Label] | None = None,
@@ -56,11 +53,6 @@ def greedy_search(
     ----------
     X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
         As in `select`. For a source each column takes one pass.
-    objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
-        The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
-        −Σ log σ, or a function of a D × k matrix. Those other than "isometry" are summed over points.
-    starts : int
-        The number of greedy runs, each from another first column (the best single ones first). The best run is kept.
     time_limit : float, optional
         Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
         None, no limit.
@@ -80,13 +72,10 @@ def greedy_search(
     >>> greedy_search(X).indices.tolist()
     [0, 1]
     """
-    starts = as_count(starts, 1, "starts")
-    limits = Limits(Clock.of(time_limit), starts=starts)
-    plain = objective == "isometry" and starts == 1
     return _search(
-        "greedy", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, objective=objective,
+        "greedy", Limits(Clock.of(time_limit)), callback, progress, X, k, c, unit=unit, aggregate=aggregate,
         include=include, exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
-        per_group=per_group, in_memory="" if plain else NO_GREEDY_SOURCE,
+        per_group=per_group,
     )  # fmt: skip
 
 
@@ -98,7 +87,6 @@ def brute_search(
     k: int | None = None,
     unit: Unit = None,
     aggregate: AggregateOption = "sum",
-    objective: str | Callable[[Array], float] = "isometry",
     budget: int = BUDGET,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
@@ -115,7 +103,7 @@ def brute_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, objective, include, exclude, labels, max_correlation, apart, groups, per_group
+    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group
         As in `greedy_search`; X must be in memory.
     budget : int
         The largest number of subsets to try; if there are more, `BudgetError` is raised.
@@ -137,7 +125,7 @@ def brute_search(
     """
     limits = Limits(Clock.of(time_limit), budget=budget)
     return _search(
-        "brute", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, objective=objective,
+        "brute", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate,
         include=include, exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
         per_group=per_group, in_memory=NO_BRUTE_SOURCE,
     )  # fmt: skip
