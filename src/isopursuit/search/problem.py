@@ -7,7 +7,7 @@ array is read in passes too if k < D, so that it is not copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +35,6 @@ from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.largest import largest
-from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
@@ -72,7 +71,7 @@ class Problem:
     caller : array or None
         The caller's numbers of the columns, if these are a part of the caller's.
     in_memory : bool
-        Whether all subsets, rules, or an objective other than the loss, need the columns in memory.
+        Whether rules, or a search of all subsets, need the columns in memory.
     given : array or None
         The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     rules : Rules or None
@@ -83,7 +82,6 @@ class Problem:
 
     k: int
     c: float
-    objective: Objective
     aggregate: Aggregate = SUM
     points: list[Matrix] | None = None
     columns: Columns | None = None
@@ -110,7 +108,6 @@ class Problem:
         *,
         unit: Unit = None,
         aggregate: AggregateOption = "sum",
-        objective: str | Callable[[Array], float] = "isometry",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         labels: Sequence[Label] | None = None,
@@ -123,11 +120,10 @@ class Problem:
     ) -> Problem:
         """Check the caller's data and options.
 
-        The options are those of `select` and `greedy_search`. `in_memory` says what needs the columns in memory, if
-        anything does: then a memory map is loaded, and any other source is refused.
+        The options are those of `select`. `in_memory` says what needs the columns in memory, if anything does: then a
+        memory map is loaded, and any other source is refused.
         """
         c, together = as_exponent(c), as_aggregate(aggregate)
-        goal = as_objective(objective, c, together)
         ruled = not (max_correlation is apart is groups is per_group is None)
         in_memory = in_memory or (RULES if ruled else "")
         if in_memory and is_source(X) and not isinstance(X, np.memmap):
@@ -146,7 +142,7 @@ class Problem:
                 for some, what in ((include, "include"), (exclude, "exclude"))
             )
             columns = columns.in_unit(unit, excluded)
-            problem = cls(k=k, c=c, objective=goal, columns=columns, include=included, exclude=excluded, labels=names)
+            problem = cls(k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names)
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)
@@ -164,7 +160,6 @@ class Problem:
         problem = cls(
             k=size,
             c=c,
-            objective=goal,
             aggregate=SUM if len(points) == 1 else together,
             points=points,
             many=many,
@@ -288,7 +283,7 @@ class Problem:
     def pool(self, clock: Clock) -> Pool:
         """The columns that a search may pick."""
         pool = Pool(
-            k=self.k, c=self.c, objective=self.objective, aggregate=self.aggregate, include=self.include,
+            k=self.k, c=self.c, aggregate=self.aggregate, include=self.include,
             excluded=self.exclude, clock=clock, labels=self.labels, notes=self.notes,
         )  # fmt: skip
         if self.points is None:

@@ -13,7 +13,7 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_options
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import Array, SearchMethod
+from isopursuit._core.types import SearchMethod
 from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile
@@ -28,8 +28,6 @@ def greedy_search(
     c: float = 1.0,
     *,
     k: int | None = None,
-    objective: str | Callable[[Array], float] = "isometry",
-    starts: int = 1,
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -41,11 +39,6 @@ def greedy_search(
     ----------
     X, c, k, progress, **options
         As in `select`. For a source each column takes one pass.
-    objective : {"isometry", "multitask", "deformation", "nuclear", "volume"} or callable
-        The objective to minimize: l_c, the multitask norm of the inverse of the normalized columns, σ_max/σ_min, Σσ,
-        −Σ log σ, or a function of a D × k matrix. Those other than "isometry" are summed over points.
-    starts : int
-        The number of greedy runs, each from another first column (the best single ones first). The best run is kept.
     time_limit : float, optional
         Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
         None, no limit.
@@ -65,13 +58,7 @@ def greedy_search(
     >>> greedy_search(X).indices.tolist()
     [0, 1]
     """
-    starts = as_count(starts, 1, "starts")
-    limits = Limits(Clock.of(time_limit), starts=starts)
-    plain = objective == "isometry" and starts == 1
-    return _search(
-        greedy_search, "greedy", limits, callback, progress, X, k, c, options, objective=objective,
-        in_memory="" if plain else "Greedy search with several starts or another objective",
-    )  # fmt: skip
+    return _search(greedy_search, "greedy", Limits(Clock.of(time_limit)), callback, progress, X, k, c, options)
 
 
 @on_one_blas_thread
@@ -80,7 +67,6 @@ def brute_search(
     c: float = 1.0,
     *,
     k: int | None = None,
-    objective: str | Callable[[Array], float] = "isometry",
     budget: int = BUDGET,
     time_limit: float | None = None,
     callback: Callback | None = None,
@@ -91,7 +77,7 @@ def brute_search(
 
     Parameters
     ----------
-    X, c, k, objective, **options
+    X, c, k, **options
         As in `greedy_search`; X must be in memory.
     budget : int
         The largest number of subsets to try; if there are more, `BudgetError` is raised.
@@ -112,9 +98,7 @@ def brute_search(
     True
     """
     limits = Limits(Clock.of(time_limit), budget=budget)
-    return _search(
-        brute_search, "brute", limits, callback, progress, X, k, c, options, objective=objective, in_memory=BRUTE_FORCE
-    )
+    return _search(brute_search, "brute", limits, callback, progress, X, k, c, options, in_memory=BRUTE_FORCE)
 
 
 @on_one_blas_thread
@@ -253,9 +237,10 @@ def _search(
     k: int | None,
     c: float,
     options: SubsetOptions,
-    **others: Any,
+    in_memory: str = "",
 ) -> Search:
     """The answer of one method; with `progress`, its state is shown on the error stream."""
-    problem = Problem.of(X, k, c, clock=limits.clock, **as_subset_options(function, options), **others)
+    options = as_subset_options(function, options)
+    problem = Problem.of(X, k, c, clock=limits.clock, in_memory=in_memory, **options)
     with shown(progress, callback, lambda now: now.line(limits.clock.limit, method)) as report:
         return solve(problem, method, replace(limits, callback=report)).search
