@@ -14,13 +14,13 @@ from isopursuit._core.options import as_count, as_gap
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, SearchMethod, Unit
-from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile
 from isopursuit.search.problem import Problem
 from isopursuit.search.rules import PerGroup
 from isopursuit.search.settings import BUDGET, KICKS, STARTS
 from isopursuit.search.solve import solve
+from isopursuit.sources.columns import MEMORY
 
 NO_BRUTE_SOURCE = (
     "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which can prove the "
