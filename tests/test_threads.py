@@ -46,7 +46,7 @@ CALLS = {
 def test_inside_every_public_function_blas_has_one_thread_and_outside_as_many_as_before(call):
     seen = set()
 
-    def watch(_):
+    def watch(*_):
         seen.update(numbers())
 
     call(watch)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import length_notes
@@ -58,10 +59,10 @@ def starting_columns(D: int, P: int, room: int | None = None) -> int:
 
 def pursued_as_source(X: Any) -> bool:
     """Whether X is an array that is pursued in passes like a source, so that only a few of its columns are copied."""
-    shape: tuple[int, ...] = X.shape if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else ()  # pyright: ignore
-    if len(shape) != 2 or math.prod(shape) < SOURCE_ENTRIES:
+    values: NDArray[Any] = X if isinstance(X, np.ndarray) else np.zeros(0)
+    if values.ndim != 2 or values.size < SOURCE_ENTRIES or values.dtype.kind not in "biuf":
         return False
-    D, P = shape
+    D, P = values.shape
     return starting_columns(D, P) > 0 or (D < MANY_ROWS and P >= WIDE * D * (D + 1))
 
 
