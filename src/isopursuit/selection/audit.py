@@ -219,10 +219,9 @@ def audit(
     --------
     >>> import numpy as np
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
-    >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
-    2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
-      unit: as given
-      no subset is below 2.005
+    >>> judged = audit(X, ["north", "both"], labels=["north", "east", "both", "far"])
+    >>> judged.verdict, str(judged.swap)
+    ('36 % above the best of all', 'both out, east in: loss 2.005')
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, options = as_repeatable(columns), as_subset_options(audit, options)
