@@ -13,9 +13,9 @@ import isopursuit as ip
 from isopursuit.errors import ParameterError, RankError, ShapeError
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_penalty
-from isopursuit.search._joint import JointKernel, table_of_h
+from isopursuit.search._joint import CliqueSearch, JointKernel, table_of_h
 from isopursuit.search.local import joint_kernel
-from isopursuit.search.proof._cliques import CliqueSearch
+
 
 seeds = st.integers(0, 2**32 - 1)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")

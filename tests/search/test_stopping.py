@@ -12,9 +12,9 @@ from fuzz.families import short_and_long
 import isopursuit as ip
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.pursuit import _sweep
-from isopursuit.search._joint import JointKernel
+from isopursuit.search._joint import CliqueSearch, JointKernel
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.proof._cliques import CliqueSearch
+
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, tree_kernel
 
@@ -27,7 +27,7 @@ PIECES = {
     "search/_swap.log_loss_of", "search/_swap.SwapKernel.loss", "search/_swap.SwapKernel.skip",
     "search/_joint.JointKernel.skip",
     "search/_joint.JointKernel.loss", "search/_joint.JointKernel.prepare", "search/_joint.JointKernel.total_limit",
-    "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
+    "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/_joint.CliqueSearch.set_pairs",
     "sources/_screen.measure", "pursuit/_program.evaluate", "pursuit/_program.column_keys",
     "pursuit/_program.largest_slope", "pursuit/_program.misfit", "pursuit/_sweep.steps_within",
 }  # fmt: skip
@@ -106,8 +106,8 @@ CALLS = {
     **{f"search/_joint.JointKernel.{name}": lambda name=name: points(name) for name in ("replace", "below", "add")},
     "search/proof/_tree.TreeKernel.explore": lambda: node("explore"),
     "search/proof/_tree.TreeKernel.relax": lambda: node("relax"),
-    "search/proof/_cliques.CliqueSearch.totals": lambda: cliques("totals"),
-    "search/proof/_cliques.CliqueSearch.run": lambda: cliques("run"),
+    "search/_joint.CliqueSearch.totals": lambda: cliques("totals"),
+    "search/_joint.CliqueSearch.run": lambda: cliques("run"),
     "pursuit/_sweep.solve": pursuit,
 }
 
