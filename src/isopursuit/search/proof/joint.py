@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.types import Array
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
-from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search._joint import CliqueSearch
+from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.local import include_first, joint_kernel, ruled, swap_descent
 from isopursuit.search.pool import Pool
-
 from isopursuit.search.proof.tree import TASKS
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
