@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def starting_columns(D: int, P: int, room: int | None = None) -> int:
 
 def pursued_as_source(X: Any) -> bool:
     """Whether X is an array that is pursued in passes like a source, so that only a few of its columns are copied."""
-    values: NDArray[Any] = X if isinstance(X, np.ndarray) else np.zeros(0)
+    values = cast("NDArray[Any]", X if isinstance(X, np.ndarray) else np.zeros(0))
     if values.ndim != 2 or values.size < SOURCE_ENTRIES or values.dtype.kind not in "biuf":
         return False
     D, P = values.shape
