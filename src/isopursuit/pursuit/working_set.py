@@ -148,13 +148,6 @@ def solve(design: Design, w: Array, tol: float, watch: Watch, *, warm: bool, nes
 class ScreenedColumns(Protocol):
     """Weights on all columns, in memory or not, of which a few are solved at a time."""
 
-    finish: float  # the least gap to which a part is solved, as a share of the tolerance
-
-    @property
-    def share(self) -> float:
-        """The share of the gap over all columns to which a part is solved."""
-        ...
-
     @property
     def settled(self) -> bool:
         """Whether no further columns can matter."""
@@ -164,8 +157,8 @@ class ScreenedColumns(Protocol):
         """Screen all columns in one pass; returns the gap over all columns, or None if M is singular."""
         ...
 
-    def improve(self, tol: float) -> None:
-        """Solve the columns with weight and those that violate most to this gap."""
+    def improve(self, gap: float, tol: float) -> None:
+        """Solve the columns with weight and those that violate most; the gap over all columns is `gap`."""
         ...
 
 
@@ -186,35 +179,36 @@ def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch, *, nested
             break
         if not nested:
             watch.passes = passes + 1
-        goal = max(columns.finish * tol, columns.share * gap)
-        # a last small factor is not worth another pass
-        columns.improve(columns.finish * tol if goal < 3 * tol else goal)
+        columns.improve(gap, tol)
         if watch.check():
             break
+
+
+def goal_of_a_part(gap: float, tol: float, *, share: float, finish: float = 0.3) -> float:
+    """The gap to which a part is solved: a share of that over all columns, or below the tolerance if that is near.
+
+    A last small factor is not worth another pass.
+    """
+    goal = max(finish * tol, share * gap)
+    return finish * tol if goal < 3 * tol else goal
 
 
 class ResidentColumns:
     """All columns are resident."""
 
     settled = False
-    finish = 0.3
 
     def __init__(self, design: Design, w: Array, watch: Watch, *, warm: bool) -> None:
         self.design, self.watch, self.warm = design, watch, warm
         self.w: Array = w.copy()
         self.evaluation: Evaluation | None = None
 
-    @property
-    def share(self) -> float:
-        """Smaller once the columns that matter are found."""
-        return 3e-2 if self.evaluation is None or self.evaluation.gap > 1e-4 else 1e-3
-
     def screen(self) -> float | None:
         """The gap over all columns."""
         self.evaluation = self.design.evaluate(self.w)
         return None if self.evaluation is None else self.evaluation.gap
 
-    def improve(self, tol: float) -> None:
+    def improve(self, gap: float, tol: float) -> None:
         """Solve the columns with weight and the worst violators in one call of the kernel."""
         assert self.evaluation is not None
         keep, self.warm = self.warm, True
@@ -224,7 +218,8 @@ class ResidentColumns:
         if part.evaluate(v) is None:  # the first columns do not span: take every column once
             columns, part, v = np.arange(len(self.w)), self.design, self.w.copy()
         self.watch.columns = len(v)
-        part.solve(v, tol, self.watch)
+        # more exactly once the columns that matter are found
+        part.solve(v, goal_of_a_part(gap, tol, share=3e-2 if gap > 1e-4 else 1e-3), self.watch)
         self.w[:] = 0.0
         self.w[columns] = v
 
