@@ -105,9 +105,10 @@ def _conjecture(rows: Records, shown: Callable[[str, tables.Table], str]) -> str
         "```python",
         "import isopursuit as ip",
         f"from isopursuit.data import load_{first.data}",
+        "from paper.methods import least_norm",
         "",
         f"X = load_{first.data}().replicate({first.replicate}, D={first.D}, P={first.P})",
-        'print(ip.brute_search(X, objective="multitask").indices, ip.isometry_pursuit(X).tied)',
+        "print(least_norm(X)[0], ip.isometry_pursuit(X).tied)",
         "```",
     ]
     return "\n".join(lines)

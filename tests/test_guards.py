@@ -275,7 +275,6 @@ X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
         (lambda: ip.select([X, X], aggregate="trimed"), "'trimmed'"),
         (lambda: ip.isometry_pursuit(X, normalization="symetric"), "'symmetric'"),
         (lambda: ip.select_pointwise([X, X], method="greedi"), "'greedy'"),
-        (lambda: ip.brute_search(X, objective="isometrie"), "'isometry'"),
         (lambda: ip.as_source(X, vectors="row"), "'rows'"),
         (lambda: ip.select(X, labels=["north", "east", "both"], include=["nort"]), "'north'"),
     ],

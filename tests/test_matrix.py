@@ -225,7 +225,6 @@ def test_counts_of_the_wrong_kind_are_refused():
     for call in (
         lambda: ip.exchange_search(X, kicks="a"),
         lambda: ip.exchange_search(X, starts=1.5),
-        lambda: ip.greedy_search(X, starts=1.5),
         lambda: ip.lasso_path(X, penalties="a"),
         lambda: ip.lasso_path(X, penalties=None),
     ):

@@ -169,8 +169,6 @@ SEARCHES = {
     "exact": (ip.exact_search, {"node_limit": 10**6, "workers": 1, "gap": 0.0, "memory": 2**20}),
     "exchange": (ip.exchange_search, {"starts": 8, "kicks": 50, "rng": 3, "memory": 2**20}),
     "greedy": (ip.greedy_search, {"time_limit": 60.0}),
-    "greedy, three starts": (ip.greedy_search, {"starts": 3}),
-    "greedy, by volume": (ip.greedy_search, {"objective": "volume"}),
     "brute": (ip.brute_search, {}),
 }
 

@@ -177,9 +177,9 @@ class Tree:
             raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
 
     def take(self) -> Any:
-        """The next nodes, from the list with the most chosen columns that has `most` of them, or from the longest."""
+        """The next nodes: of the most chosen columns of which there are `most`, or else of the fewest chosen columns."""
         full = (some for some in reversed(self.open) if len(some) >= self.most)
-        some = next(full, max(reversed(self.open), key=len))
+        some = next(full, None) or next(some for some in self.open if some)
         taken = some[-self.most :]
         del some[-self.most :]
         self.nodes += len(taken)

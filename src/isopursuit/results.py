@@ -262,9 +262,9 @@ class Search(html.Shown):
     indices : ndarray of int
         The picked columns, ascending.
     loss : float
-        The objective of the picked columns.
+        The isometry loss of the picked columns.
     log_loss : float
-        Its logarithm, which is finite even if the loss overflows float64. NaN for objectives that can be negative.
+        Its logarithm, which is finite even if the loss overflows float64.
     lower_bound : float
         No subset that was searched has a lower loss than this (two-stage: no subset of the tied set).
     evaluations : int
@@ -298,7 +298,6 @@ class Search(html.Shown):
     evaluations: int
     status: Status
     method: str
-    objective: str = "isometry"
     nodes: int = 0
     seconds: float = 0.0
     labels: Labels | None = None
@@ -373,7 +372,7 @@ class Search(html.Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; values that are not finite become None."""
-        names = ("loss", "log_loss", "lower_bound", "gap", "status", "verdict", "method", "objective", "nodes")
+        names = ("loss", "log_loss", "lower_bound", "gap", "status", "verdict", "method", "nodes")
         return {
             "indices": self.indices.tolist(),
             "labels": [plain(name_of(self.labels, i)) for i in self.indices.tolist()],
@@ -387,14 +386,14 @@ class Search(html.Shown):
 
     def __str__(self) -> str:
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
-        text = f"{self.method} search: {self.objective} loss {self.loss_words}, {self.verdict}\n  columns {names}"
+        text = f"{self.method} search: isometry loss {self.loss_words}, {self.verdict}\n  columns {names}"
         text += "" if self.unit_length == AS_GIVEN else f"\n  unit: {self.unit}"
         return "\n".join([text, *(f"  note: {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
         rows = [
-            (f"{self.objective} loss", self.loss_words),
+            ("isometry loss", self.loss_words),
             ("no subset is below", loss_text(self.lower_bound, 9) if np.isfinite(self.lower_bound) else "unknown"),
             ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
             ("columns", ", ".join(str(name) for name in names)),

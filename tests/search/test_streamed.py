@@ -251,8 +251,6 @@ def test_what_cannot_be_done_is_refused_in_plain_words():
         ip.select(source, method="brute")
     with pytest.raises(ParameterError, match="not recognized"):
         ip.select(source, method="best")
-    with pytest.raises(ParameterError, match="one start"):
-        ip.greedy_search(source, starts=3)
     with pytest.raises(LabelError, match="2 labels for 500 columns"):
         ip.exchange_search(source, labels=["a", "b"])
     with pytest.raises(LabelError, match="not a column"):

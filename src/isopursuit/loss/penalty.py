@@ -12,7 +12,7 @@ Methods compare logarithms of losses, which are finite even where the loss overf
 
 To change g, edit the functions above "the loss of a spectrum" here and their counterparts in `_penalty.pxd`. Bounds
 assume that g ≥ 1 = g(1), g(t) = g(1/t), h₋ is convex and decreasing, λ² h'' falls and then rises (envelope.py), and
-h''(1)/2 = c²/4 (`stiffness`). Greedy and brute-force search need no bounds and accept other objectives as `objective=`.
+h''(1)/2 = c²/4 (`stiffness`).
 """
 
 from __future__ import annotations

@@ -7,19 +7,20 @@ from math import comb
 
 import numpy as np
 
-from isopursuit._core.types import SearchMethod, Status
+from isopursuit._core.types import Array, SearchMethod, Status
 from isopursuit.errors import BudgetError
-from isopursuit.loss.penalty import STATED
+from isopursuit.loss.penalty import STATED, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
-from isopursuit.search.objective import ENTRIES, lowest
 from isopursuit.search.pool import Pool
 from isopursuit.search.settings import TIE
+
+ENTRIES = 2**18  # entries of all matrices whose losses are computed at once (derived: 2 MB stay in cache)
 
 
 def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
     """`brute_search` on a pool. As a part of another `method` it has no nodes."""
-    pool, objective, clock, report = pool.reduced(), pool.objective, limits.clock, pool.translated(limits.callback)
+    pool, clock, report = pool.reduced(), limits.clock, pool.translated(limits.callback)
     X = pool.X
     assert X is not None
     free = np.setdiff1d(np.arange(pool.count), pool.include).tolist()
@@ -45,17 +46,16 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
                 if len(picked) == 0:
                     continue
             stack = np.moveaxis(X[:, :, picked], 2, 0)
-            scores = objective.total(stack)
-            if objective.isometry:
-                least = min(least, float(objective.least(stack).min()))
-            i = lowest(scores)
-            if best == np.inf or scores[i] < best - TIE * max(abs(best), 1.0):
-                best, subset = float(scores[i]), picked[i]
+            log_losses = pool.log_losses(stack)
+            least = min(least, float(pool.least_log_losses(stack).min()))
+            i = _lowest(log_losses)
+            if best == np.inf or log_losses[i] < best - TIE * max(abs(best), 1.0):
+                best, subset = float(log_losses[i]), picked[i]
             if report is not None:
-                loss, bound = objective.loss(best), pool.ideal if objective.isometry else -np.inf
-                gap = (loss - bound) / abs(loss) if loss and np.isfinite(loss) else np.inf
+                loss = to_loss(best)
+                gap = (loss - pool.ideal) / loss if np.isfinite(loss) else np.inf
                 nodes = (tried, count - tried) if method == "brute" else (0, 0)
-                if report(SearchProgress(clock.seconds, loss, bound, gap, *nodes, subset)) and tried < count:
+                if report(SearchProgress(clock.seconds, loss, pool.ideal, gap, *nodes, subset)) and tried < count:
                     status = "interrupted"
                     break
             if tried < count and clock.expired:
@@ -68,6 +68,14 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
         status = "interrupted" if tried < count else "optimal"
     bound = None
     # a subset of larger loss may be the best one if the difference is within rounding
-    if status == "optimal" and objective.isometry and best - least > STATED:
-        status, bound = "precision", objective.loss(least)
+    if status == "optimal" and best - least > STATED:
+        status, bound = "precision", to_loss(least)
     return pool.answer(SearchOutcome(subset, status, tried, bound), method)
+
+
+def _lowest(log_losses: Array) -> int:
+    """The first of the lowest log-losses, up to rounding."""
+    least = float(log_losses.min())
+    if not np.isfinite(least):
+        return int(np.argmin(log_losses))
+    return int(np.argmax(log_losses <= least + TIE * max(abs(least), 1.0)))

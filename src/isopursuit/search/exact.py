@@ -28,7 +28,7 @@ START_SHARE = HALF  # share of the time for all of an exact search before the la
 
 def exact(pool: Pool, limits: Limits) -> Search:
     """`exact_search` on a pool."""
-    clock, objective = limits.clock, pool.objective
+    clock = limits.clock
     if not SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT:
         raise ParameterError(
             f"c={pool.c:g}: bounds of the exact search are verified for c from {SMALLEST_EXPONENT} to "
@@ -48,7 +48,7 @@ def exact(pool: Pool, limits: Limits) -> Search:
             incumbent.stop = StopReason.TIME if late else None
         if not incumbent.closed and incumbent.stop is None:
             _check_range(pool, incumbent)
-            if not objective.resolves(pool.at_points(incumbent.subset)):
+            if not pool.resolves(incumbent.subset):
                 incumbent.stop = StopReason.PRECISION
         _prove(pool, incumbent, limits, incumbent.reporting(clock))
     incumbent.patience = 0
@@ -58,9 +58,9 @@ def exact(pool: Pool, limits: Limits) -> Search:
 
 
 def _answer(pool: Pool, incumbent: Incumbent) -> Search:
-    subset = pool.at_points(incumbent.subset)
-    if incumbent.closed and not pool.objective.resolves(subset):  # it may have been found beside the proof
-        incumbent.least = min(incumbent.least, to_loss(float(pool.objective.least(subset))))
+    if incumbent.closed and not pool.resolves(incumbent.subset):  # it may have been found beside the proof
+        least = pool.least_log_losses(pool.at_points(incumbent.subset))
+        incumbent.least = min(incumbent.least, to_loss(float(least)))
     return pool.answer(incumbent.found(), "exact")
 
 

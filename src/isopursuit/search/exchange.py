@@ -124,7 +124,7 @@ def improve(
     if last or (begins and pool.points == 1 and pool.missing > 1):
         subset, finished = greedy_subset(pool, pool.include, clock)
         incumbent.offer(subset, pool.log_loss(subset), "greedy")
-        if last and finished and pool.objective.resolves(pool.at_points(incumbent.subset)):
+        if last and finished and pool.resolves(incumbent.subset):
             incumbent.evaluations += pool.count * pool.missing
             incumbent.raise_bound(incumbent.loss)
     if pool.X is not None:

@@ -1,7 +1,6 @@
-"""The paper's greedy search: add the column with the lowest objective until there are k.
+"""The paper's greedy search: add the column that gives the least loss until there are k.
 
-For the isometry loss of one matrix or source each pick takes one product of a vector with all columns
-(scan.py). Many points use the kernel of swaps, and other objectives evaluate every column.
+At one point each pick takes one product of a vector with all columns (scan.py). Many points use the kernel of swaps.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
 from isopursuit.search.local import large_volume, residuals, ruled, swap_kernel
-from isopursuit.search.objective import ENTRIES, lowest
 from isopursuit.search.pool import Pool
 from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
 
 
 def greedy(pool: Pool, limits: Limits) -> Search:
-    """`greedy_search` on a pool; `limits.starts` is the number of runs, from the best first columns."""
-    pool, clock, starts = pool.reduced(), limits.clock, limits.starts or 1
-    callback, stopped = pool.translated(limits.callback), False
+    """`greedy_search` on a pool."""
+    pool, clock, stopped = pool.reduced(), limits.clock, False
+    callback = pool.translated(limits.callback)
 
     def report(subset: Indices) -> bool:
         nonlocal stopped
@@ -36,25 +34,12 @@ def greedy(pool: Pool, limits: Limits) -> Search:
             stopped = bool(callback(now)) or stopped
         return stopped
 
-    firsts, evaluations, late = [pool.include], 0, False
-    if starts > 1 and pool.missing > 0:
-        scores, free = _extension_scores(pool, pool.include, clock)
-        evaluations += len(free)
-        firsts = [np.append(pool.include, p) for p in free[np.lexsort((free, scores))][:starts]]
-    runs: list[Indices] = []
-    for first in firsts:
-        evaluations += sum(pool.count - size for size in range(len(first), pool.k))
-        one_pass_each = pool.objective.isometry and pool.points == 1
-        subset, finished = (greedy_subset if one_pass_each else _by_scores)(pool, first, clock, report)
-        if pool.rules is not None and pool.objective.isometry and pool.log_loss(subset) == np.inf:
-            subset = pool.first_allowed()  # the rules left only columns that depend on the others
-        runs.append(subset)
-        late = late or not finished
-        if late or stopped:
-            break
-    picked = runs[lowest(pool.objective.total(np.stack([pool.at_points(run) for run in runs])))]
-    status: Status = "interrupted" if stopped else "time" if late else "heuristic"
-    return pool.answer(SearchOutcome(picked, status, evaluations), "greedy")
+    subset, finished = (greedy_subset if pool.points == 1 else _at_points)(pool, pool.include, clock, report)
+    if pool.rules is not None and pool.log_loss(subset) == np.inf:
+        subset = pool.first_allowed()  # the rules left only columns that depend on the others
+    evaluations = sum(pool.count - size for size in range(len(pool.include), pool.k))
+    status: Status = "interrupted" if stopped else "heuristic" if finished else "time"
+    return pool.answer(SearchOutcome(subset, status, evaluations), "greedy")
 
 
 def greedy_subset(
@@ -139,25 +124,19 @@ def _completed(pool: Pool, subset: Indices) -> Indices | None:
     return pool.resident_positions[some] if rank == pool.k else None
 
 
-def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> tuple[Indices, bool]:
-    """As `greedy_subset`, at many points or for another objective."""
-    kernel = None
+def _at_points(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> tuple[Indices, bool]:
+    """As `greedy_subset`, at many points."""
     assert pool.X is not None
-    if pool.objective.isometry:
-        columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
-        kernel = ruled(swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k), pool)
+    columns = np.ascontiguousarray(np.swapaxes(pool.X, 1, 2))
+    kernel = ruled(swap_kernel(columns, pool.c, pool.aggregate, clock.deadline, pool.k), pool)
     while len(subset) < pool.k and not clock.expired:
         if pool.is_stuck(subset):
             return pool.first_allowed(), True
-        if kernel is None:
-            scores, free = _extension_scores(pool, subset, clock)
-            number = int(free[lowest(scores)])
-        else:
-            number, _ = kernel.add(subset.astype(np.int32), np.inf)
-            if kernel.late:  # not all columns were tried
-                break
-            if number < 0:  # every other column is dependent on these: take any
-                number = int(np.flatnonzero(~pool.blocked(subset))[0])
+        number, _ = kernel.add(subset.astype(np.int32), np.inf)
+        if kernel.late:  # not all columns were tried
+            break
+        if number < 0:  # every other column is dependent on these: take any
+            number = int(np.flatnonzero(~pool.blocked(subset))[0])
         subset = np.append(subset, number)
         if report(subset):
             break
@@ -165,18 +144,3 @@ def _by_scores(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
     whole = subset if finished else _completed(pool, subset)
     assert whole is not None
     return whole, finished
-
-
-def _extension_scores(pool: Pool, subset: Indices, clock: Clock) -> tuple[Array, Indices]:
-    """Scores of subset + p for every candidate p outside it (infinite after the deadline), and those p."""
-    assert pool.X is not None
-    free = np.flatnonzero(~pool.blocked(subset))
-    scores = np.full(len(free), np.inf)
-    batch = max(1, ENTRIES // (pool.points * pool.rows * pool.k))
-    for first in range(0, len(free), batch):
-        if first and clock.expired:
-            break
-        some = free[first : first + batch]
-        picked = np.column_stack([np.repeat(subset[None], len(some), axis=0), some])
-        scores[first : first + batch] = pool.objective.total(np.moveaxis(pool.X[:, :, picked], 2, 0))
-    return scores, free

@@ -25,11 +25,10 @@ from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.notes import scale_notes
-from isopursuit.loss.penalty import STATED, log_spectral_loss
+from isopursuit.loss.penalty import STATED, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.largest import first_allowed, largest
-from isopursuit.search.objective import Objective
 from isopursuit.search.passes import OutOfTimeError, fold_until, usable
 from isopursuit.search.rules import Rules
 from isopursuit.search.scan import FirstEqual, Lengths
@@ -72,7 +71,6 @@ class Pool:
 
     k: int
     c: float
-    objective: Objective
     include: Indices
     excluded: Indices
     clock: Clock
@@ -122,9 +120,24 @@ class Pool:
             self.source = Columns(ArraySource(self.X[0], self.X.dtype, None), Transform())
         return self.source
 
+    def log_losses(self, subsets: Array) -> Array:
+        """The logarithms of the losses of subsets (..., n, D, k)."""
+        return self.aggregate.log_total(log_spectral_loss(spectrum(subsets), self.c))
+
+    def least_log_losses(self, subsets: Array) -> Array:
+        """The least possible log-losses of subsets (..., n, D, k), given rounding."""
+        return self.aggregate.log_total(least_log_spectral_loss(spectrum(subsets), self.c))
+
     def log_loss(self, positions: Indices) -> float:
         """The logarithm of the loss of these columns, which are resident or in memory."""
-        return float(self.aggregate.log_total(log_spectral_loss(spectrum(self.at_points(positions)), self.c)))
+        return float(self.log_losses(self.at_points(positions)))
+
+    def resolves(self, positions: Indices) -> bool:
+        """Whether the log-loss of these columns is precise enough in float64 for a proof. If not, bounds near that loss
+        are meaningless too.
+        """
+        log_loss = self.log_loss(positions)
+        return log_loss < np.inf and log_loss - float(self.least_log_losses(self.at_points(positions))) <= STATED
 
     def blocked(self, subset: Indices) -> Mask:
         """Which columns cannot be added to a subset: its own, and those that the rules exclude."""
@@ -145,7 +158,7 @@ class Pool:
             return self.first
 
         def finite(subset: Indices) -> bool:
-            return not self.objective.isometry or self.log_loss(subset) < np.inf
+            return self.log_loss(subset) < np.inf
 
         found, tried = first_allowed(X, rules, self.include, k, finite)
         if found is not None:
@@ -374,7 +387,7 @@ class Pool:
         If float64 cannot decide whether the subset is best, the status becomes "precision". Of columns of a source that
         are equal up to sign, the answer has the first.
         """
-        objective, subset, numbers = self.objective, self.at_points(found.subset), found.subset
+        subset, numbers = self.at_points(found.subset), found.subset
         notes = self.notes + found.notes
         if self.X is None:
             numbers = self._first_equal(numbers, subset[0])
@@ -382,43 +395,38 @@ class Pool:
         numbers = numbers if self.caller is None else self.caller[numbers]
         order = np.argsort(numbers)
         subset = subset[:, :, order]
-        score = float(objective.total(subset[None])[0])
-        isometry = objective.isometry
-        if score == np.inf and isometry:
+        log_loss = float(self.log_losses(subset))
+        if log_loss == np.inf:
             self._refuse_dependent(subset)
             raise RangeError(
                 "Every subset tried has a loss whose logarithm overflows float64. Use a smaller c, or unit='median': "
                 f"the median length of the picked columns is {float(np.median(np.linalg.norm(subset, axis=1))):.4g}."
             )
-        loss = objective.loss(score)
-        status, bound = found.status, found.lower_bound
-        if bound is None:
-            bound = self.ideal if isometry else self.points * objective.bound(self.k)
-        if isometry and status in ("optimal", "gap", "precision"):
-            least = float(objective.least(subset))
+        loss, status = to_loss(log_loss), found.status
+        bound = self.ideal if found.lower_bound is None else found.lower_bound
+        if status in ("optimal", "gap", "precision"):
+            least = float(self.least_log_losses(subset))
             # the rounding of the loss must be far smaller than the claimed gap
             known = STATED if status == "optimal" else max(STATED, 1e-3 * (1 - bound / loss))
-            if status == "precision" or not score - least <= known:
-                status, bound = "precision", min(bound, objective.loss(least))
+            if status == "precision" or not log_loss - least <= known:
+                status, bound = "precision", min(bound, to_loss(least))
                 notes += (_precision_note(subset),)
-        if isometry:
-            notes += scale_notes(np.linalg.norm(subset, axis=1), score, self.c, self.unit_length, self.aggregate)
+        notes += scale_notes(np.linalg.norm(subset, axis=1), log_loss, self.c, self.unit_length, self.aggregate)
         return Search(
             indices=numbers[order],
             loss=loss,
-            log_loss=score if isometry else float(np.log(loss)) if loss > 0 else float("nan"),
+            log_loss=log_loss,
             lower_bound=loss if status == "optimal" else min(bound, loss),
             evaluations=found.evaluations,
             status=status,
             method=method,
-            objective=objective.name,
             nodes=found.nodes,
             seconds=self.clock.seconds,
             labels=self.labels,
             notes=notes,
             unit_length=self.unit_length,
             aggregate=self.aggregate,
-            point_log_losses=None if self.points == 1 else objective.score(subset),
+            point_log_losses=None if self.points == 1 else log_spectral_loss(spectrum(subset), self.c),
             rules=() if self.rules is None else self.rules.held(found.subset[order], subset),
             most=self.most,
         )

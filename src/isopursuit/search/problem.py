@@ -7,7 +7,7 @@ array is read in passes too if k < D, so that it is not copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import direction_rank, unit_columns
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.text import name_columns
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
+from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, PerGroup, Unit
 from isopursuit.data._matrix import (
     Matrix,
     as_indices,
@@ -35,20 +35,17 @@ from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.largest import largest
-from isopursuit.search.objective import Objective, as_objective
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
-from isopursuit.search.rules import PerGroup, Rules, as_rules
+from isopursuit.search.rules import Rules, as_rules
 from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
 SPECTRUM_SAMPLE = 1000  # about as many columns show which directions carry the data (chosen: at most 0.2 s)
-NO_RULES_SOURCE = (
-    "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
-    "for example 20,000 of suitable length, and pass them as an array."
-)
+# what needs the columns in memory, as the first words of a message
+RULES, BRUTE_FORCE = "A search with max_correlation=, apart= or groups=", "Brute-force search"
 
 
 def _none() -> Indices:
@@ -74,7 +71,7 @@ class Problem:
     caller : array or None
         The caller's numbers of the columns, if these are a part of the caller's.
     in_memory : bool
-        Whether all subsets, rules, or an objective other than the loss, need the columns in memory.
+        Whether rules, or a search of all subsets, need the columns in memory.
     given : array or None
         The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     rules : Rules or None
@@ -85,7 +82,6 @@ class Problem:
 
     k: int
     c: float
-    objective: Objective
     aggregate: Aggregate = SUM
     points: list[Matrix] | None = None
     columns: Columns | None = None
@@ -112,7 +108,6 @@ class Problem:
         *,
         unit: Unit = None,
         aggregate: AggregateOption = "sum",
-        objective: str | Callable[[Array], float] = "isometry",
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         labels: Sequence[Label] | None = None,
@@ -125,15 +120,17 @@ class Problem:
     ) -> Problem:
         """Check the caller's data and options.
 
-        The options are those of `select` and `greedy_search`. `in_memory` is the message of the error to raise if the
-        columns are needed in memory and X is a source; a memory map is loaded.
+        The options are those of `select`. `in_memory` says what needs the columns in memory, if anything does: then a
+        memory map is loaded, and any other source is refused.
         """
         c, together = as_exponent(c), as_aggregate(aggregate)
-        goal = as_objective(objective, c, together)
         ruled = not (max_correlation is apart is groups is per_group is None)
-        in_memory = in_memory or (NO_RULES_SOURCE if ruled else "")
+        in_memory = in_memory or (RULES if ruled else "")
         if in_memory and is_source(X) and not isinstance(X, np.memmap):
-            raise ParameterError(in_memory)
+            raise ParameterError(
+                f"{in_memory} needs the columns in memory, and X is a source. Load the columns that matter, for "
+                "example 20,000 of suitable length, and pass them as an array."
+            )
         if not in_memory and (is_source(X) or _is_large(X, k)):
             columns = as_candidates(X, k, clock)
             rows, count = columns.shape
@@ -145,7 +142,7 @@ class Problem:
                 for some, what in ((include, "include"), (exclude, "exclude"))
             )
             columns = columns.in_unit(unit, excluded)
-            problem = cls(k=k, c=c, objective=goal, columns=columns, include=included, exclude=excluded, labels=names)
+            problem = cls(k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names)
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)
@@ -163,7 +160,6 @@ class Problem:
         problem = cls(
             k=size,
             c=c,
-            objective=goal,
             aggregate=SUM if len(points) == 1 else together,
             points=points,
             many=many,
@@ -287,7 +283,7 @@ class Problem:
     def pool(self, clock: Clock) -> Pool:
         """The columns that a search may pick."""
         pool = Pool(
-            k=self.k, c=self.c, objective=self.objective, aggregate=self.aggregate, include=self.include,
+            k=self.k, c=self.c, aggregate=self.aggregate, include=self.include,
             excluded=self.exclude, clock=clock, labels=self.labels, notes=self.notes,
         )  # fmt: skip
         if self.points is None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from isopursuit._core import html
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
-from isopursuit._core.options import as_exponent, as_repeatable
+from isopursuit._core.options import SubsetOptions, as_exponent, as_repeatable, as_subset_options
 from isopursuit._core.progress import shown
 from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, number, percent, plain
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
+from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.results import IMPROVES, Search
@@ -26,6 +26,7 @@ from isopursuit.search.solve import Outcome, bounds_are_known, solve
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import explain
 
+RULES = {"max_correlation", "apart", "groups", "per_group"}  # options that need k to be known
 INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (chosen: above sqrt of eps)
 
 
@@ -200,14 +201,10 @@ def audit(
     columns: Iterable[Any],
     c: float = 1.0,
     *,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
     time_limit: float | None = 10.0,
     callback: Callback | None = None,
     progress: bool = False,
+    **options: Unpack[SubsetOptions],
 ) -> Audit:
     """Judge given columns: their loss, a proved lower bound, the best swap, and the best subset found.
 
@@ -217,10 +214,8 @@ def audit(
         As in `select`.
     columns : iterable of column numbers or labels
         The columns to judge, without repetitions. They are compared with subsets of the same size.
-    c, unit, aggregate, labels
-        As in `select`.
-    include, exclude : iterables of column numbers or labels
-        Columns that every subset must contain (some of the given columns), or must not contain.
+    c, **options
+        As in `select`. They hold for the given columns and for all subsets that these are compared with.
     time_limit : float, optional
         Seconds for the whole call. Default: 10; None for no limit. An exact search starts from the given columns; when
         the time is over, the lower bound is the one proved so far.
@@ -250,10 +245,9 @@ def audit(
       best swap: both out, east in: loss 2.005
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
-    columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
+    columns, options = as_repeatable(columns), as_subset_options(audit, options)
     call = call_text(audit, locals())
-    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
-    problem, indices = _judged(problem, columns, include)
+    problem, indices = _judged(X, columns, c, options)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
     together = problem.aggregate
@@ -277,13 +271,16 @@ def audit(
     return Audit(replace(given, search=started, notes=best.notes, call=call), best, swap)
 
 
-def _judged(problem: Problem, columns: Iterable[Any], include: Iterable[Any] | None) -> tuple[Problem, Indices]:
+def _judged(X: Any, columns: Iterable[Any], c: float, options: SubsetOptions) -> tuple[Problem, Indices]:
     """The problem of picking as many columns as are given, and the sorted numbers of the given columns."""
+    ruled = not RULES.isdisjoint(options)
+    first: dict[str, Any] = {name: one for name, one in options.items() if name != "include" and name not in RULES}
+    problem = Problem.of(X, 1, c, **first)
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
         raise ParameterError("columns is empty. Name at least one column.")
     indices = problem.numbers_of(names, "columns")
-    problem = replace(problem, k=len(names), include=problem.numbers_of(include, "include"))
+    problem = replace(problem, k=len(names), include=problem.numbers_of(options.get("include"), "include"))
     if len(indices) < len(names):
         numbers = [int(problem.numbers_of([name], "columns")[0]) for name in names]
         repeated = np.array([i for i in indices.tolist() if numbers.count(i) > 1])
@@ -299,6 +296,11 @@ def _judged(problem: Problem, columns: Iterable[Any], include: Iterable[Any] | N
     left_out = np.intersect1d(problem.exclude, indices)
     if len(left_out):
         raise ParameterError(f"exclude names columns that are given: {problem.names(left_out)}.")
+    if not ruled:
+        return problem, indices
+    problem = Problem.of(X, len(indices), c, **options)
+    if problem.rules is not None and not problem.rules.allow(indices[None])[0]:
+        raise ParameterError(f"The given columns break {problem.rules.words}. Change them, or leave out these options.")
     return problem, indices
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.options import as_count, as_exponent
+from isopursuit._core.options import SubsetOptions, as_count, as_exponent, as_subset_options
 from isopursuit._core.text import SHOWN, name_of
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, Unit
-from isopursuit.data._matrix import Matrix, as_points, in_unit
+from isopursuit._core.types import Array, Indices, Labels, SearchMethod
+from isopursuit.data._matrix import Matrix, as_indices, as_points, in_unit
 from isopursuit.errors import InputError, printable, unknown_option
 from isopursuit.results import Certificate, Search
 from isopursuit.search.incumbent import Limits
@@ -151,11 +151,10 @@ def select_pointwise(
     c: float = 1.0,
     *,
     method: SearchMethod = "two-stage",
-    unit: Unit = None,
-    labels: Sequence[Label] | None = None,
     workers: int = 1,
     time_limit: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
+    **options: Unpack[SubsetOptions],
 ) -> PointwiseSelection:
     """Pick columns separately at each point. (`select` picks the same columns for all points.)
 
@@ -163,9 +162,9 @@ def select_pointwise(
     ----------
     X : array_like (n, D, P), or a list of matrices (D, P)
         For example the differentials of P functions at n points of a manifold.
-    c, unit, labels
-        As in `select`; "median" is one number for all points. No prices are computed, so thousands of points take
-        seconds.
+    c, **options
+        As in `select`, but for `aggregate`, which has no effect; unit="median" is one number for all points. No prices
+        are computed, so thousands of points take seconds.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
         As in `select`, which also has "auto".
     workers : int
@@ -191,13 +190,15 @@ def select_pointwise(
     >>> picked.subsets[0].labels, picked.subsets[0].count
     (('north', 'east'), 5)
     """
-    points = in_unit(as_points(X, labels)[0], unit)
+    options = as_subset_options(select_pointwise, options)
+    points = as_points(X, options.pop("labels", None))[0]
+    points = in_unit(points, options.pop("unit", None), as_indices(options.get("exclude"), points[0], "exclude"))
     c, workers, clock = as_exponent(c), as_count(workers, 1, "workers"), Clock.of(time_limit)
     if method not in get_args(SearchMethod):
         raise unknown_option("method", method, get_args(SearchMethod))
 
     def pick(matrix: Matrix) -> _Picked:
-        found = solve(Problem.of(matrix, c=c), method, Limits(clock))
+        found = solve(Problem.of(matrix, len(matrix.values), c, **options), method, Limits(clock))
         pursuit = found.pursuit
         return (found.search, None, 0) if pursuit is None else (found.search, pursuit.certificate, len(pursuit.support))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -53,7 +54,7 @@ def write_proof(
         with target.path.open("wb") as file:
             file.write(json.dumps(header).encode() + b"\n")
             with np.errstate(all="ignore"):
-                done = _Writer(file, X, header).run(workers, watch)
+                done = _Writer(file, X, header, workers).run(watch)
     except check.RefusedError as error:
         target.path.unlink()
         return f"no proof file was written: {error}"
@@ -66,16 +67,16 @@ def write_proof(
 class _Writer:
     """The tree of a proof, and the kernel that solves its relaxations."""
 
-    def __init__(self, file: BinaryIO, X: Array, header: dict[str, Any]) -> None:
-        self.file, self.start = file, header["subset"]
+    def __init__(self, file: BinaryIO, X: Array, header: dict[str, Any], workers: int) -> None:
+        self.file, self.start, self.workers = file, header["subset"], workers
         self.tree = check.Tree(X, header)
         self.tree.cutoff *= 1 + MARGIN
         self.kernel: TreeKernel = tree_kernel(self.tree.columns, header["k"], header["c"], self.tree.cutoff)
 
-    def run(self, workers: int, watch: Callable[[int], bool]) -> bool:
+    def run(self, watch: Callable[[int], bool]) -> bool:
         """Write all nodes; False if `watch` ends the work."""
         tree = self.tree
-        with ThreadPoolExecutor(workers) as threads:
+        with ThreadPoolExecutor(self.workers) as threads:
             while any(tree.open):
                 if watch(tree.nodes):
                     return False
@@ -85,11 +86,10 @@ class _Writer:
 
     def _settle(self, nodes: Any, threads: ThreadPoolExecutor) -> None:
         """Bound nodes, write them, and hand them to the tree."""
-        tree, j, counts = self.tree, nodes.chosen.shape[1], nodes.real.sum(axis=1)
+        tree, (B, j) = self.tree, nodes.chosen.shape
         m, weights = tree.k - j, np.zeros(nodes.candidates.shape)
-        solve = on_one_blas_thread(self._weights)
-        for i, found in enumerate(threads.map(solve, *zip(*self._starts(nodes, counts), strict=True))):
-            weights[i, : len(found)] = found
+        rows = np.array_split(np.arange(B), min(self.workers, B))
+        list(threads.map(on_one_blas_thread(self._solve), repeat(nodes), rows, repeat(weights)))
         hints = np.rint(np.minimum(weights, 1.0) * check.WEIGHT).astype(np.int64)
         heavy = hints > 0
         columns, _ = check.padded([row[some] for row, some in zip(nodes.candidates, heavy, strict=True)])
@@ -111,19 +111,15 @@ class _Writer:
         notes = [weights[i, some].astype(np.float32) for i, some in zip(rows, kept, strict=True)]
         tree.settle(nodes, cuts, kinds, branches, notes)
 
-    def _starts(self, nodes: Any, counts: Any) -> Any:
-        """The chosen columns, candidates and first weights of each node."""
-        for chosen, some, count, note in zip(nodes.chosen, nodes.candidates, counts.tolist(), nodes.notes, strict=True):
-            candidates = some[:count]
-            start = np.isin(candidates, self.start).astype(np.float32) if note is None else note
-            yield chosen.astype(np.int32), candidates.astype(np.int32), start
-
-    def _weights(self, chosen: Any, candidates: Any, start: Any) -> Array:
-        """Weights of the candidates near the minimum of the node's relaxation."""
-        weights = np.zeros(len(candidates))
-        if len(chosen) < self.tree.k <= len(chosen) + len(candidates):
-            node = OpenNode(float(self.tree.k), chosen, candidates, start)
+    def _solve(self, nodes: Any, rows: Any, weights: Array) -> None:
+        """Set the weights of the candidates of some nodes, near the minimum of the relaxation."""
+        for i in rows.tolist():
+            chosen, candidates, start = nodes.chosen[i], nodes.candidates[i, nodes.real[i]], nodes.notes[i]
+            if not len(chosen) < self.tree.k <= len(chosen) + len(candidates):
+                continue
+            if start is None:
+                start = np.isin(candidates, self.start).astype(np.float32)
+            node = OpenNode(float(self.tree.k), chosen.astype(np.int32), candidates.astype(np.int32), start)
             found = self.kernel.relax(node, NEWTON_STEPS, NEWTON_TOLERANCE)
             if found is not None:
-                weights[np.searchsorted(candidates, found[1])] = found[2]
-        return weights
+                weights[i, np.searchsorted(candidates, found[1])] = found[2]
