@@ -105,13 +105,13 @@ def shape_gradients(
     return projected, lengths
 
 
-def torsion_differentials(trajectory: Trajectory, tangents, torsions: np.ndarray, unit="overall") -> Differentials:  # noqa: ANN001
+def torsion_differentials(trajectory: Trajectory, tangents, torsions: np.ndarray, unit="overall") -> Differentials:
     """Differentials of torsions on tangent spaces among `shape_values`."""
     projected, _ = shape_gradients(trajectory.positions[tangents.at], tangents.bases, torsions, tangents.at)
     return in_gradient_unit(Differentials(projected, internal_labels(trajectory, torsions), tangents), unit)
 
 
-def torsion_matrices(trajectory: Trajectory, frames, torsions: np.ndarray, D=2, neighbours=1000, unit="overall"):  # noqa: ANN001, ANN201
+def torsion_matrices(trajectory: Trajectory, frames, torsions: np.ndarray, D=2, neighbours=1000, unit="overall"):
     """Differentials of torsions at some frames, from the positions."""
     spaces = tangent_spaces(shape_values(trajectory.positions), frames, D=D, neighbours=neighbours)
     return torsion_differentials(trajectory, spaces, torsions, unit)

@@ -148,8 +148,10 @@ def find_coordinates(
         stages = Stages(clock, watch)
         stages("reading", 0, 1)
         given = _read(data, dictionary, periodic, topology, atoms, frames, seed)
-        if given.bonds is not None:
-            subset.setdefault("groups", given.bonds)
+        if subset.get("groups") is None:
+            subset["groups"] = given.bonds
+        else:
+            given = replace(given, bonds=None)
         tried, notes = given.possible(wanted, neighbours)
         given.check(tried[0], neighbours)
         tried = [D for D in tried if len(subset.get("include") or ()) <= D] or tried[-1:]
@@ -184,8 +186,8 @@ def _dimensions(D: Any) -> int | list[int] | None:
 class _Given:
     """Points, functions on them, and the numbers of the points at which these are compared.
 
-    `scale` is that of the default number of neighbours. `bonds` are those about which torsions turn, if only one torsion
-    about each may be picked.
+    `scale` is that of the default number of neighbours. `bonds` are those about which torsions turn, if only one
+    torsion about each may be picked.
     """
 
     points: Array
@@ -401,9 +403,9 @@ def _pick(
     names = _same_choice(matrices, given.dictionary)
     blocks = given.trajectory is not None
     evidence = gather_evidence(matrices, selection.indices, search, sets, names, clock, stages.redrawing, blocks=blocks)
-    points = given.points if given.trajectory is None else None
-    found = Coordinates(selection, matrices, checks, evidence, None, given.trajectory, points, given.dictionary)
-    notes = selection.notes
+    found = Coordinates(selection, matrices, checks, evidence, None, given.trajectory, given.points, given.dictionary)
+    # each function has its own unit: advice about another one does not help
+    notes = tuple(note for note in selection.notes if not (matrices.overall and "unit='" in note))
     tied = [str(choice.replacement) for choice in selection.choices if abs(choice.price) <= TIED * selection.loss]
     if tied:
         notes = (f"ties: {listed(tied)} would give the same loss.", *notes)

@@ -113,8 +113,9 @@ def as_dictionary(
     known = None
     if values is not None:
         if isinstance(values, Mapping):
-            labels = tuple(values) if labels is None else labels
-            values = np.column_stack([np.asarray(one, dtype=np.float64) for one in values.values()])
+            columns: dict[Label, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]
+            labels = tuple(columns) if labels is None else labels
+            values = np.column_stack([np.asarray(one, dtype=np.float64) for one in columns.values()])
         matrix = as_matrix(values, labels, wide=False)
         known, labels = np.asarray(matrix.values), matrix.labels if labels is None else labels
     array = None if gradients is None else np.asarray(gradients, dtype=np.float64)

@@ -186,7 +186,7 @@ def gather_evidence(
     are slopes of random functions (n, D, P), a set for each redraw, in any unit. Functions with one name are the same
     choice. The callback returns True to stop. `blocks`: redraw consecutive points together.
     """
-    n, D, _ = found.matrices.shape
+    D = found.tangents.dimension
     chosen = {names[i] for i in picked.tolist()}
     rng = np.random.default_rng(0)
     subsets: list[Labels] = []

@@ -48,7 +48,7 @@ def internal_coordinates(
     6
     """
     opened = open_atoms(data, topology)
-    if isinstance(functions, str) and functions in get_args(TorsionKind):
+    if isinstance(functions, str) and functions in ("rotatable", "bonds"):
         return torsion_dictionary(as_trajectory(opened, atoms=atoms), functions)
     places = _Places(opened)
     labels: Labels | None = None
@@ -57,9 +57,10 @@ def internal_coordinates(
             raise unknown_option("functions", functions, get_args(TorsionKind), f"'{DISTANCES}…' with a selection")
         rows = list(combinations(sorted(places.of_words(functions.removeprefix(DISTANCES))), 2))
     else:
+        listed: Any = functions
         if isinstance(functions, Mapping):
-            labels, functions = tuple(functions), functions.values()
-        rows = [tuple(places.of_atom(atom) for atom in some) for some in functions]
+            labels, listed = tuple(functions), functions.values()  # pyright: ignore[reportUnknownVariableType]
+        rows = [tuple(places.of_atom(atom) for atom in some) for some in listed]
     if not rows or any(not 2 <= len(row) <= 4 for row in rows):
         raise ParameterError(f"A function needs two, three or four atoms; {[*map(len, rows)]} were given.")
     used = sorted(set(chain(*rows)))
@@ -80,9 +81,9 @@ def describes_atoms(functions: Any) -> bool:
         return functions.dtype.kind in "iu"
     if not isinstance(functions, Mapping | list | tuple):
         return False
-    some = list(functions.values() if isinstance(functions, Mapping) else functions)
+    some: list[Any] = list(functions.values() if isinstance(functions, Mapping) else functions)  # pyright: ignore
     return bool(some) and all(
-        isinstance(one, list | tuple) and 0 < len(one) <= 4 and all(isinstance(atom, str | int) for atom in one)
+        isinstance(one, list | tuple) and 0 < len(one) <= 4 and all(isinstance(atom, str | int) for atom in one)  # pyright: ignore[reportUnknownVariableType]
         for one in some
     )
 

@@ -52,8 +52,8 @@ class Coordinates(html.Shown):
         The comparison of dimensions; None if one D was given.
     trajectory : Trajectory or None
         All frames, with the chosen atoms; None if points were given.
-    data : ndarray, shape (N, B), or None
-        All points; None for a trajectory.
+    data : ndarray, shape (N, B)
+        All points: those that were given, or the shapes of all frames.
     dictionary : Dictionary
         The functions.
     seconds : float
@@ -68,7 +68,7 @@ class Coordinates(html.Shown):
     evidence: Evidence
     scan: DimensionScan | None
     trajectory: Trajectory | None
-    data: Array | None
+    data: Array
     dictionary: Dictionary
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
@@ -102,8 +102,9 @@ class Coordinates(html.Shown):
     @property
     def atoms(self) -> Atoms | None:
         """The atoms of the picked functions by their numbers in the file, from 0; None if they are not known."""
-        known = self.dictionary.atoms
-        return None if known is None else tuple(known[i] for i in self.selection.indices.tolist())
+        known: Atoms | None = self.dictionary.atoms
+        picked: list[int] = self.selection.indices.tolist()
+        return None if known is None else tuple(known[i] for i in picked)
 
     @cached_property
     def point_log_losses(self) -> Array:
@@ -208,18 +209,13 @@ class Coordinates(html.Shown):
     def _known(self) -> Array | None:
         """`values`, or None if they are not known."""
         known = self.dictionary.values
-        return None if known is None or len(known) != self._size else known[:, self.selection.indices]
+        return None if known is None or len(known) != len(self.data) else known[:, self.selection.indices]
 
     @property
     def _periods(self) -> Array | None:
         """The periods of the picked functions."""
         periods = self.dictionary.periods
         return None if periods is None else periods[self.selection.indices]
-
-    @property
-    def _size(self) -> int:
-        """The number of all frames or points."""
-        return len(self.trajectory.positions if self.trajectory is not None else np.asarray(self.data))
 
     # ------------------------------------------------------------------------------------------- into files
 
@@ -311,12 +307,11 @@ class Coordinates(html.Shown):
     def title(self) -> str:
         """One line: how many functions were picked, and from what."""
         if self.trajectory is None:
-            N, B = np.asarray(self.data).shape
-            of = f"points in {B} dimensions"
+            of = f"points in {self.data.shape[1]} dimensions"
         else:
-            N, of = len(self.trajectory.positions), f"frames of {len(self.trajectory.numbers)} atoms"
+            of = f"frames of {len(self.trajectory.numbers)} atoms"
             of += f" of {self.trajectory.source}" if self.trajectory.source else ""
-        return f"{self.D} of {len(self.matrices.labels)} functions, at {len(self.points)} of {N:,} {of}"
+        return f"{self.D} of {len(self.matrices.labels)} functions, at {len(self.points)} of {len(self.data):,} {of}"
 
     @property
     def summary(self) -> list[str]:
@@ -342,8 +337,8 @@ class Coordinates(html.Shown):
             return f"undetermined {self._noun}s: none"
         angle = self.checks.angles.max()
         return (
-            f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, counted all the same (their tangent spaces are "
-            f"uncertain by 15° to {angle:.0f}°)"
+            f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, counted all the same (their tangent spaces "
+            f"are uncertain by 15° to {angle:.0f}°)"
         )
 
     @property

@@ -75,8 +75,8 @@ def as_group(data: Any) -> Any:
     if hasattr(group, "universe") and hasattr(group, "indices"):
         return group
     raise DataTypeError(
-        f"A trajectory cannot be made from {type(data).__name__}. Pass the path of a file, a Universe or an AtomGroup of "
-        "MDAnalysis, or a Trajectory of arrays."
+        f"A trajectory cannot be made from {type(data).__name__}. Pass the path of a file, a Universe or an AtomGroup "
+        "of MDAnalysis, or a Trajectory of arrays."
     )
 
 
@@ -104,8 +104,8 @@ def selected(group: Any, words: str) -> Any:
             return group.select_atoms(re.sub(r"\bheavy\b", "group heavy", words), **known)
         except Exception as error:  # noqa: BLE001 - any MDAnalysis error about the words becomes one line
             raise ParameterError(
-                f"The selection {words!r} is not understood by MDAnalysis: {one_line(error)}. Use 'heavy', 'all', a list "
-                "of numbers, or a selection in the words of MDAnalysis."
+                f"The selection {words!r} is not understood by MDAnalysis: {one_line(error)}. Use 'heavy', 'all', a "
+                "list of numbers, or a selection in the words of MDAnalysis."
             ) from None
 
 

@@ -64,8 +64,8 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind = "bonds") -> Indices
         paths = _one_for_each(rotatable_bonds(bonds), paths, chemist)
     if not paths:
         raise ParameterError(
-            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r}. Select more atoms, for example "
-            "atoms='all', or give a topology with bonds."
+            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r}. Select more atoms, for "
+            "example atoms='all', or give a topology with bonds."
         )
     return np.array([chemist.oriented(path) for path in paths], dtype=np.intp)
 

@@ -99,8 +99,8 @@ class Trajectory:
             self._set("bonds", tuple(pairs))
 
     def select(self, atoms: str | ArrayLike) -> Trajectory:
-        """The trajectory of some atoms: "heavy" (all except hydrogen), "all", a selection in the words of MDAnalysis, or
-        their positions in this trajectory.
+        """The trajectory of some atoms: "heavy" (all except hydrogen), "all", a selection in the words of MDAnalysis,
+        or their positions in this trajectory.
 
         Examples
         --------
@@ -179,7 +179,7 @@ class Trajectory:
 
 
 def open_atoms(data: Any, topology: str | Path | None = None) -> Any:
-    """The data as a `Trajectory` if they are one or an archive, otherwise as an AtomGroup of MDAnalysis, not yet read."""
+    """The data as a `Trajectory` if they are one or an archive, otherwise as an AtomGroup, not yet read."""
     file = Path(data) if isinstance(data, str | Path) else None
     archive = file is not None and file.suffix.lower() == ".npz"
     if topology is not None:
@@ -242,8 +242,8 @@ def _in_angstrom(found: Trajectory) -> Trajectory:
         closest = float(np.min(cKDTree(found.positions[0]).query(found.positions[0], k=[2])[0]))
         if closest < CLOSEST:
             raise FileError(
-                f"{found.source}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; convert "
-                "them."
+                f"{found.source}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; "
+                "convert them."
             )
     return found
 
