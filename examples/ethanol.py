@@ -35,8 +35,8 @@ found = ip.find_coordinates(ethanol, dictionary="bonds", atoms="all")
 print(found)
 
 # %%
-# Distances can be candidates as well. That from the hydroxyl's hydrogen to the methyl carbon follows the second torsion,
-# but not evenly, so it is not picked.
+# Distances can be candidates as well. That from the hydroxyl's hydrogen to the methyl carbon follows the second
+# torsion, but not evenly, so it is not picked.
 
 distances = internal_coordinates(ethanol, {"HO–CH3": (8, 1), "O–CH3": (2, 1)})
 both = internal_coordinates(ethanol, "bonds", atoms="all") + distances

@@ -63,7 +63,7 @@ def test_one_call_is_the_steps_one_by_one(ethanol, found):
     picked = ip.select(differentials(dictionary, spaces, points=shapes), aggregate=found.selection.aggregate)
     assert found.labels == picked.labels
     assert found.loss_per_point == pytest.approx(picked.loss_per_point)
-    np.testing.assert_allclose(found.point_log_losses, picked.point_log_losses, atol=1e-9)
+    np.testing.assert_allclose(found.point_log_losses, picked.search.point_log_losses, atol=1e-9)
 
 
 def test_the_losses_at_the_points_are_combined_into_the_loss_per_point(ethanol):

@@ -138,6 +138,6 @@ def test_the_worst_frame_decides_a_sum_and_is_left_out_by_a_trimmed_mean():
 
     X = matrices_of(heavy, range(0, 10_000, 100), bond_torsions(find_bonds(heavy)), D=4, neighbours=500)
     total, trimmed = (ip.select(X, method="exact", aggregate=aggregate) for aggregate in ("sum", "trimmed"))
-    assert np.exp(total.point_log_losses.max()) > 0.5 * total.loss
+    assert np.exp(total.search.point_log_losses.max()) > 0.5 * total.loss
     assert trimmed.loss_per_point < 6
     assert total.loss_per_point > 1000
