@@ -17,7 +17,7 @@ from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import direction_rank, unit_columns
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.text import name_columns
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
+from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, PerGroup, Unit
 from isopursuit.data._matrix import (
     Matrix,
     as_indices,
@@ -38,16 +38,14 @@ from isopursuit.search.largest import largest
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
-from isopursuit.search.rules import PerGroup, Rules, as_rules
+from isopursuit.search.rules import Rules, as_rules
 from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
 SPECTRUM_SAMPLE = 1000  # about as many columns show which directions carry the data (chosen: at most 0.2 s)
-NO_RULES_SOURCE = (
-    "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
-    "for example 20,000 of suitable length, and pass them as an array."
-)
+# what needs the columns in memory, as the first words of a message
+RULES, BRUTE_FORCE = "A search with max_correlation=, apart= or groups=", "Brute-force search"
 
 
 def _none() -> Indices:
@@ -122,14 +120,17 @@ class Problem:
     ) -> Problem:
         """Check the caller's data and options.
 
-        The options are those of `select`. `in_memory` is the message of the error to raise if the
-        columns are needed in memory and X is a source; a memory map is loaded.
+        The options are those of `select`. `in_memory` says what needs the columns in memory, if anything does: then a
+        memory map is loaded, and any other source is refused.
         """
         c, together = as_exponent(c), as_aggregate(aggregate)
         ruled = not (max_correlation is apart is groups is per_group is None)
-        in_memory = in_memory or (NO_RULES_SOURCE if ruled else "")
+        in_memory = in_memory or (RULES if ruled else "")
         if in_memory and is_source(X) and not isinstance(X, np.memmap):
-            raise ParameterError(in_memory)
+            raise ParameterError(
+                f"{in_memory} needs the columns in memory, and X is a source. Load the columns that matter, for "
+                "example 20,000 of suitable length, and pass them as an array."
+            )
         if not in_memory and (is_source(X) or _is_large(X, k)):
             columns = as_candidates(X, k, clock)
             rows, count = columns.shape

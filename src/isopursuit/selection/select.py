@@ -18,7 +18,7 @@ from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
 from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
+from isopursuit._core.types import AggregateOption, Array, Label, Method, PerGroup, Unit
 from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
 from isopursuit.errors import ParameterError, unknown_option
@@ -27,10 +27,8 @@ from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
-from isopursuit.search.problem import SPECTRUM_SAMPLE, Problem
+from isopursuit.search.problem import BRUTE_FORCE, SPECTRUM_SAMPLE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
-from isopursuit.search.rules import PerGroup
-from isopursuit.search.searches import NO_BRUTE_SOURCE
 from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
 
@@ -191,7 +189,7 @@ def select(
     problem = Problem.of(
         X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels,
         max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, clock=clock,
-        in_memory=NO_BRUTE_SOURCE if method == "brute" else "",
+        in_memory=BRUTE_FORCE if method == "brute" else "",
     )  # fmt: skip
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
