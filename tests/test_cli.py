@@ -83,7 +83,9 @@ def test_the_table_is_for_people_and_notes_go_to_stderr(wine):
 
 
 def test_audit_judges_rows_and_columns_by_label_or_number(wine):
-    columns = json.loads(run("audit", wine, "--columns", "alcohol,ash,hue", "--standardize", "--json").stdout)
+    columns = json.loads(
+        run("audit", wine, "--features", "--columns", "alcohol,ash,hue", "--standardize", "--json").stdout
+    )
     assert (columns["picks"], columns["labels"], columns["k"]) == ("features", ["alcohol", "ash", "hue"], 3)
     assert columns["unit"] == "each column has length 1"
     best = json.loads(run("select", wine, "--features", "-k", "3", "--standardize", "--json").stdout)
@@ -109,7 +111,7 @@ def test_audit_judges_rows_and_columns_by_label_or_number(wine):
     assert (rows["picks"], rows["indices"]) == ("samples", [21, 32, 35])
     X = load_wine().matrix()
     assert rows["loss"] == pytest.approx(ip.isometry_loss(X[:, [21, 32, 35]]))
-    shown = run("audit", wine, "--columns", "alcohol,ash,hue", "--standardize").stdout
+    shown = run("audit", wine, "--features", "--columns", "alcohol,ash,hue", "--standardize").stdout
     assert all(words in shown for words in ("above the best of all", "best single swap: hue out", "proved optimal"))
 
 
@@ -135,7 +137,8 @@ def test_audit_takes_the_same_unit_for_streamed_files_as_for_one_table(tmp_path)
 
 
 def test_audit_refuses_what_cannot_be_judged(wine):
-    assert_one_line_error(run("audit", wine, "--columns", "alcohol,asch"), "Did you mean 'ash'?")
+    assert_one_line_error(run("audit", wine, "--features", "--columns", "alcohol,asch"), "Did you mean 'ash'?")
+    assert_one_line_error(run("audit", wine, "--columns", "alcohol"), "To name columns pass --features")
     assert_one_line_error(run("audit", wine, "--columns", "3,3"), "twice")
     assert_one_line_error(run("audit", wine, "--columns", ","), "--columns is empty")
     assert_one_line_error(run("audit", wine, "--columns", "1,2,999"), "999", "no such row")

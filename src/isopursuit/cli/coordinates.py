@@ -17,7 +17,7 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.types import AggregateName
 from isopursuit.cli.arguments import Exponent, MethodName, Outputs, ReportFile, as_unit_option, one_of
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
-from isopursuit.cli.words import of_coordinates
+from isopursuit.cli.words import on_command_line
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
         given["time_limit"] = clock_before.remaining_limit
     with _options_in_errors(), StageWatch() as watch:
         found = find_coordinates(**given, callback=watch)
-    notes = [of_coordinates(note) for note in found.notes]
+    notes = [on_command_line(note) for note in found.notes]
     answer = {"file": str(options.data), **found.as_dict(), "notes": notes}
     contents: dict[Path, Callable[[], str | bytes]] = {}
     if outputs.output is not None:
@@ -206,9 +206,9 @@ def _options_in_errors() -> Generator[None]:
     try:
         yield
     except RangeError as error:  # another type, since this command has no --standardize
-        raise InputError(of_coordinates(str(error))) from None
+        raise InputError(on_command_line(str(error))) from None
     except IsoPursuitError as error:
-        raise type(error)(of_coordinates(str(error))) from None
+        raise type(error)(on_command_line(str(error))) from None
 
 
 def _page(found: Coordinates, clock: Clock) -> str:
@@ -222,7 +222,7 @@ def _show(found: Coordinates, notes: list[str]) -> None:
     """Print the picked torsions, then one line each about the quality, the loss, the dimension and the unit."""
     show_table(list(found.heads), found.rows, found.title)
     for line in found.summary:
-        say(of_coordinates(line))
+        say(on_command_line(line))
     if found.scan is not None:
         for line in str(found.scan).splitlines()[:-1]:  # the reason is in the summary
             say(line)
