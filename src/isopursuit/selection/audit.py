@@ -190,7 +190,6 @@ class Audit(html.Shown):
             self.verdict,
             html.table((), rows),
             html.table(("column", "length", "price", "best replacement"), columns),
-            html.gram_table(self.given.gram, self.labels),
             notes=self.notes,
         )
 

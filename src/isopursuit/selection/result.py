@@ -293,6 +293,5 @@ class Selection(html.Shown):
                 for line in (*self.search.rule_lines, *shown.swap_lines, self.point_line)
                 if line
             ),
-            html.gram_table(self.gram, self.labels),
             notes=self.notes,
         )
