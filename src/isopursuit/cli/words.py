@@ -12,11 +12,10 @@ OPTIONS = {
     "exclude": "--must-exclude",
     "gram": "--correlation",
     "include": "--must-include",
-    "torsions": "--dictionary",
 }
 KEYWORD = re.compile(
-    r"\b(leave_out=True|center=True|(?:aggregate|apart|atoms|D|dictionary|exclude|frames|gap|gram|groups|include|max_correlation"
-    r"|method|neighbours|per_group|shapes|time_limit|topology|torsions|unit)=)"
+    r"\b(center=True|(?:apart|atoms|D|dictionary|exclude|frames|gap|gram|groups|include|max_correlation|method|neighbours"
+    r"|per_group|periodic|time_limit|topology|unit)=)"
     r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
 )
 
@@ -28,8 +27,8 @@ def on_command_line(message: str) -> str:
     --------
     >>> on_command_line("unit='median' makes the median length 1, a longer time_limit= may help.")
     '--unit median makes the median length 1, a longer --time-limit may help.'
-    >>> on_command_line("Pass atoms='all', D=2, time_limit=9, or frames=. leave_out=True leaves them out.")
-    'Pass --select all, --dimension 2, --time-limit 9, or --frames. --leave-out leaves them out.'
+    >>> on_command_line("Pass atoms='all', D=2, time_limit=9, or frames=.")
+    'Pass --select all, --dimension 2, --time-limit 9, or --frames.'
     """
 
     def option(found: re.Match[str]) -> str:
