@@ -4,6 +4,8 @@ The first start is the incumbent, or columns of large volume. Another one has a 
 one after the other (greedy search). A kick removes a few columns and adds the best ones in the same way. Swaps at those
 positions follow. If they do not lead back to the same subset, swaps at all positions follow. The next kick is that of
 the new subset if its excess loss is at most slightly higher. After many kicks without success there is another start.
+A brief search, as of `select`, ends earlier: if the first descents all end at the same subset, or after another start
+has not led to a better subset either.
 
 The same code searches one matrix, many points, and columns of a source.
 """
@@ -11,6 +13,7 @@ The same code searches one matrix, many points, and columns of a source.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +34,8 @@ from isopursuit.search.settings import MIN_DECREASE, SOURCE_ENTRIES
 # fruitless kicks for each free column before another start (measured on "x gauss16" and unit-length 14 × 300: 10 and 20
 # are equal within the noise)
 PATIENCE = 10
+AGREEING = 3  # a brief search ends if so many descents end at the same subset (measured: CHECK)
+RESTARTS = 1  # a brief search ends after so many restarts without a better subset (measured: CHECK)
 DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured on "x gauss16": with 0, 0.3 % worse)
 MOST_KICKED = 8  # a kick removes between two and this many columns (measured on "x gauss16": with 6, 0.7 % worse)
 # columns, or twice as many as are picked, that a start of large volume considers (measured: 0.1 s with 384 rows)
@@ -189,17 +194,20 @@ def residuals(columns: Array, picked: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------- local search
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much a local search tries: starts, then kicks; a `brief` one ends where more hardly helps."""
+
+    rng: np.random.Generator
+    starts: int = 1
+    kicks: int = 0
+    brief: bool = False
+
+
 def local_search(
-    pool: Pool,
-    incumbent: Incumbent,
-    clock: Clock,
-    rng: np.random.Generator,
-    *,
-    starts: int,
-    kicks: int,
-    among: tuple[Array, Indices] | None = None,
+    pool: Pool, incumbent: Incumbent, clock: Clock, effort: Effort, among: tuple[Array, Indices] | None = None
 ) -> StopReason | None:
-    """Descend from `starts` subsets and then after each of `kicks` kicks; better subsets are offered to the incumbent.
+    """Descend from several subsets and then after each kick; better subsets are offered to the incumbent.
 
     `among` are the columns (D, P) of a source that are searched, and their positions; the incumbent is among them. If
     the incumbent has a subset, that is the first start. Returns a reason if a callback ends the search.
@@ -220,29 +228,33 @@ def local_search(
     if clock.expired or not free:
         return None
     kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), pool.c, pool.aggregate, clock.deadline, pool.k)
-    kernel = ruled(kernel, pool)
-    current, lowest, fruitless, most = incumbent.log_loss, incumbent.log_loss, 0, min(MOST_KICKED, len(free) - 1)
-    improved, least = 0, incumbent.log_loss
-    for turn in range(starts + (kicks if X.shape[2] > pool.k else 0)):
-        improved, least = (turn, incumbent.log_loss) if incumbent.log_loss < least else (improved, least)
-        useless = incumbent.fruitless is not None and turn > starts + max(incumbent.fruitless, 2 * improved)
-        if clock.expired or incumbent.closed or useless:
+    kernel, rng, most = ruled(kernel, pool), effort.rng, min(MOST_KICKED, len(free) - 1)
+    current = lowest = known = incumbent.log_loss
+    fruitless = restarts = 0
+    ends: set[bytes] = set()  # where the first descents ended
+    for turn in range(effort.starts + (effort.kicks if X.shape[2] > pool.k else 0)):
+        if clock.expired or incumbent.closed or (effort.brief and turn == AGREEING and len(ends) == 1):
             break
         again = fruitless >= PATIENCE * len(free) or most < 2  # a kick does not remove all columns
         places, trial = free, best
-        if turn >= starts and not again:
+        if turn >= effort.starts and not again:
             places = rng.permutation(free).tolist()
-            trial = _kicked(kernel, best, places[: int(rng.integers(2, most + 1))], clock)
             fruitless += 1
+            trial = _kicked(kernel, best, places[: int(rng.integers(2, most + 1))], clock)
             if np.isin(trial, best).all():
                 continue
         elif turn > 0:
+            restarts, known = (restarts + again if incumbent.log_loss == known else 0), incumbent.log_loss
+            if effort.brief and restarts == RESTARTS:
+                break
             first = rng.choice(np.setdiff1d(np.arange(X.shape[2]), include))
             trial = completed(kernel, np.append(include, first).astype(np.int32), pool.k)
             trial = best if trial is None else trial
         trial, log_loss = swap_descent(kernel, trial, places, clock)
         incumbent.evaluations += 1
         incumbent.offer(positions[trial], log_loss, "local search")
+        if turn < AGREEING:
+            ends.add(np.sort(trial).tobytes())
         if log_loss < lowest or again:
             lowest, fruitless = log_loss, 0
         if log_loss <= lowest or _excess(log_loss, pool) < (1 + DETOUR) * _excess(current, pool):
@@ -280,7 +292,7 @@ def _excess(log_loss: float, pool: Pool) -> float:
 def _kicked(kernel: Kernel, subset: Subset, places: list[int], clock: Clock) -> Subset:
     """Remove the columns at these positions, add the best ones, and swap at the positions."""
     whole = completed(kernel, np.delete(subset, places), len(subset))
-    if whole is None:
+    if whole is None or np.isin(whole, subset).all():
         return subset
     kicked = subset.copy()
     kicked[places] = whole[len(subset) - len(places) :]
