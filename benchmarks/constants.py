@@ -22,7 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.pursuit.inputs import Goal, Options
+from isopursuit.pursuit.inputs import Goal, as_options
 from isopursuit.pursuit.streamed import load_columns
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Screen, Transform
@@ -37,10 +37,6 @@ CONSTANTS = {  # the factors that are tried, and on what
     "NEAR_EXCESS": (PURSUITS, (1 / 3, 3)),
     "NEAR_COUNT": (PURSUITS, (2 / 3, 2)),
     "CONJUGATE_STEPS": (PURSUITS, (1 / 3, 3)),
-    "NEARLY_DETERMINED": (PURSUITS, (0.7, 1.4)),
-    "PATH_RESIDUAL": (PURSUITS, (1 / 3, 3)),
-    "LEAST_CENTRING": (PURSUITS, (1 / 3, 3)),
-    "FAR_SLACK": (PURSUITS, (1 / 3, 3)),
 }
 
 
@@ -60,7 +56,7 @@ def files(folder: Path) -> dict[str, list[tuple[str, object]]]:
 
     def pursued(columns: Columns) -> object:
         columns = replace(columns, transform=Transform(c=1.0))
-        return load_columns(columns, Goal(), Options(tol=1e-6))
+        return load_columns(columns, Goal(), as_options(1e-6, None))
 
     shapes = ((64, 100_000), (64, 300_000), (128, 50_000))
     return {

@@ -273,7 +273,7 @@ X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
         (lambda: ip.select(X, method="Exchange"), "'exchange'"),
         (lambda: ip.select(X, unit="mean"), "'median'"),
         (lambda: ip.select([X, X], aggregate="trimed"), "'trimmed'"),
-        (lambda: ip.isometry_pursuit(X, normalization="symetric"), "'symmetric'"),
+        (lambda: ip.symmetric_normalize(X, normalization="symetric"), "'symmetric'"),
         (lambda: ip.select_pointwise([X, X], method="greedi"), "'greedy'"),
         (lambda: ip.as_source(X, vectors="row"), "'rows'"),
         (lambda: ip.select(X, labels=["north", "east", "both"], include=["nort"]), "'north'"),

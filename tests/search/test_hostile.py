@@ -16,7 +16,7 @@ from isopursuit.search import exact
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import joint, prover, tree
 from isopursuit.search.proof.cuts import ColumnFilter
-from isopursuit.search.proof.pairs import PairCosts, compatible
+from isopursuit.search.proof.pairs import compatible, roots
 from isopursuit.search.scan import BestAddition, FirstEqual, SwapCandidates
 
 
@@ -48,14 +48,15 @@ def test_an_orthonormal_basis_in_a_lattice_is_found_or_not_called_absent(seed, k
     assert not found.optimal or found.loss == pytest.approx(8, rel=1e-9)
 
 
-def test_pairs_that_cost_nothing_are_ordered_by_column():
+def test_pairs_that_cost_nothing_are_all_met_once():
     X = np.hstack([np.eye(3), -np.eye(3)[:, ::-1]])
-    graph = compatible(X, PairCosts(np.zeros(6), 0.0, 1.0), 1e-3, 3, Clock.of(None))
-    assert (np.diff(graph.one) >= 0).all()
-    orthogonal = np.argwhere((X.T @ X == 0) & ~np.eye(6, dtype=bool))
-    assert sorted(zip(graph.one.tolist(), graph.other.tolist(), strict=True)) == sorted(map(tuple, orthogonal.tolist()))
+    pairs = compatible(X, np.zeros(6), 1e-3, 3, Clock.of(None))
+    orthogonal = set(map(frozenset, np.argwhere((X.T @ X == 0) & ~np.eye(6, dtype=bool)).tolist()))
+    assert set(map(frozenset, pairs.T.tolist())) == orthogonal
     # every pair is met from one of its columns
-    assert sum(len(others) for _, others in graph.roots(6)) == len(orthogonal) // 2
+    met = [frozenset((one, other)) for one, others in roots(pairs, 6, 1) for other in others.tolist()]
+    assert len(met) == len(orthogonal)
+    assert set(met) == orthogonal
 
 
 @pytest.mark.parametrize("search", [ip.exact_search, ip.brute_search, ip.exchange_search])

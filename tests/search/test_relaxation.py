@@ -182,7 +182,7 @@ def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
         node = OpenNode(float(k), chosen, free, weights, paired)
         work = int(rng.choice([0, 10**6]))  # one node, or some more
         budgets = np.where(np.arange(k + 1) <= 2, NO_LIMIT, budget)  # as in `Budgets`
-        found = kernel.explore([node], incumbent, budgets, np.zeros(k + 1, np.int8), 0, np.inf, work, NO_LIMIT)
+        found = kernel.explore([node], incumbent, budgets, np.zeros(k + 1, np.int8), 0, work, NO_LIMIT)
         known = np.inf if found.leaf is None else isometry_loss(X[:, found.leaf], c)
         for one, loss in zip(subsets, losses, strict=True):
             if loss < min(incumbent * (1 - 1e-8), known * (1 - 1e-9)) and np.isin(chosen, one).all():

@@ -78,9 +78,7 @@ def node(method):
     start = OpenNode(48.0, numbers(0), numbers(3000), np.full(3000, 48 / 3000, np.float32))
     if method == "relax":
         return lambda: kernel.relax(start, 200, 0.0)
-    return lambda: kernel.explore(
-        [start], 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, np.inf, NO_LIMIT, NO_LIMIT
-    )
+    return lambda: kernel.explore([start], 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, NO_LIMIT, NO_LIMIT)
 
 
 def cliques(method):

@@ -14,7 +14,10 @@ from scipy.linalg.blas import dsyrk, dtrmm, ssyrk, strmm
 
 from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
-from isopursuit.pursuit.settings import MOST_PARTS, MULTIPLIED_AT_ONCE, MULTIPLIED_BY_ONE
+
+MULTIPLIED_AT_ONCE = 512  # columns multiplied at once, so that they stay in cache (measured: benchmarks.constants)
+MULTIPLIED_BY_ONE = 2**25  # products of entries that justify one more thread: about 1 ms (guess)
+MOST_PARTS = 8  # most parts of the columns for threads; the sum of each part costs as much as D columns (guess)
 
 Single = NDArray[np.float32]
 T = TypeVar("T")

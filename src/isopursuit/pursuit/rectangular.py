@@ -68,9 +68,13 @@ SUMMED_TERMS = 256  # columns whose products are summed at once in a certificate
 
 @dataclass(frozen=True)
 class RectangularDesign(Design):
-    """The program for k columns of more than k rows. `Evaluation.inverse` holds ν, (n, D, D)."""
+    """The program for k columns of more than k rows. `Evaluation.inverse` holds ν, (n, D, D).
+
+    If there are more rows than columns, the caller's X, `values` (n, P, rows), is Q times `x`, and `bases` has Q.
+    """
 
     k: int = 0
+    bases: Array | None = None
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """f, its bounds, q and leverage at these weights, over all columns.
@@ -140,7 +144,7 @@ class RectangularDesign(Design):
     ) -> float:
         """Improve weights in place by the interior-point method; returns the gap."""
         best = self._scaled(weights)
-        tol *= 0.5  # the certificate adds its bound on rounding
+        tol *= 0.1  # the certificate adds its bound on rounding
         for _ in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
@@ -192,6 +196,11 @@ class RectangularDesign(Design):
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
         """A lower bound on min f from the point ν/ρ, given that ‖ν x_p‖ ≤ ρ for every column."""
         return 2 * sum_of_smallest(evaluation.inverse, self.k) / rho
+
+    def dual_point(self, evaluation: Evaluation, rho: float = 1.0) -> Array:
+        """ν / ρ in the caller's coordinates, Q ν / ρ."""
+        nu = evaluation.inverse / rho
+        return nu if self.bases is None else self.bases @ nu
 
     def coefficients(self, evaluation: Evaluation, support: Indices) -> Array:
         """B on the support: w_p ν x_p, with the ν of the weights on the support alone; zero if M has rank below k."""

@@ -13,12 +13,12 @@ from isopursuit._core.clock import EXPIRED, UNLIMITED, Clock
 from isopursuit._core.linalg import numerical_rank, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices, Status
 from isopursuit.errors import RankError
-from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
 from isopursuit.search.local import large_volume, residuals, ruled, swap_kernel
 from isopursuit.search.pool import Pool
 from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
+from isopursuit.sources.columns import MEMORY
 
 
 def greedy(pool: Pool, limits: Limits) -> Search:

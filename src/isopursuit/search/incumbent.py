@@ -21,8 +21,8 @@ from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
-from isopursuit.pursuit.settings import MEMORY
 from isopursuit.search.settings import BUDGET, KICKS
+from isopursuit.sources.columns import MEMORY
 
 
 @dataclass(frozen=True)

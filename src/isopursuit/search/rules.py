@@ -3,7 +3,7 @@
 A set of columns is *allowed* if it has no excluded pair, and from every group at least the least and at most the most
 number of columns. `Rules.blocked` says which columns cannot join some others; swaps, greedy choices and prices skip
 these. The tree drops them from the candidates of a node, and evaluates allowed sets only. Bounds of problems without
-rules remain valid, because rules only remove subsets; the tree makes them tighter (_bound.pyx).
+rules remain valid, because rules only remove subsets; the tree makes them tighter (_node.pxd).
 
 largest.py finds the largest allowed sets.
 """

@@ -14,12 +14,12 @@ from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import SearchMethod
-from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile
 from isopursuit.search.problem import BRUTE_FORCE, Problem
 from isopursuit.search.settings import BUDGET, KICKS, STARTS
 from isopursuit.search.solve import solve
+from isopursuit.sources.columns import MEMORY
 
 
 @on_one_blas_thread

@@ -166,7 +166,7 @@ def plot_lengths(
     ax = new_axes(ax)
     lengths = np.linalg.norm(compared_columns(X, selection), axis=0)
     if normalized:
-        lengths = np.exp(log_lengths(lengths, selection.c, "symmetric"))
+        lengths = np.exp(log_lengths(lengths, selection.c))
         bins = np.linspace(0.0, 1.0, 31)
         ax.set_xlabel(f"normalized length (c = {selection.c:g})")
         ax.set_title("Normalized lengths")

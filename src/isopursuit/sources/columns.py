@@ -26,6 +26,7 @@ from isopursuit.sources.tasks import BadEntries, Screen, Screened, Source, Trans
 
 Vectors = Literal["columns", "rows"]
 
+MEMORY = 2**28  # bytes that resident columns of a source may take by default (chosen)
 RUN = 64  # adjacent columns that a sample takes together (derived: a read of a file costs as much as 64 kB)
 DEPENDENT = 1e-14  # eigenvalues of Σ z zᵀ below this, relative to the largest, count as zero (derived: 50 eps)
 LOADED_BYTES = 2**30  # most bytes to load, as float64, of a source with more rows than columns (chosen)

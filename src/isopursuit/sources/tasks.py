@@ -30,7 +30,7 @@ from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import LARGEST
 from isopursuit.errors import NonFiniteError, RangeError
-from isopursuit.loss.normalize import Normalization, log_lengths
+from isopursuit.loss.normalize import log_lengths
 from isopursuit.sources import _screen
 from isopursuit.sources.topk import TopK, copied_rows, true
 
@@ -104,7 +104,6 @@ class Transform:
     b: Array | None = None
     A: Array | None = None
     c: float | None = None  # None: lengths are not normalized
-    normalization: Normalization = "symmetric"
     log_scale: float = 0.0
     angle: float = 0.0
     each: bool = False
@@ -137,7 +136,7 @@ class Transform:
         if self.c is None:
             longest = float(lengths.max()) if len(lengths) else 0.0
             return alive * xp.ones_like(lengths), float(np.log(longest)) if longest > 0 else -np.inf
-        logs = log_lengths(lengths, self.c, self.normalization)
+        logs = log_lengths(lengths, self.c)
         with np.errstate(divide="ignore", invalid="ignore"):
             s = xp.exp(logs - self.log_scale) / lengths
         return xp.where(alive, s, 0.0), float(logs.max()) if len(logs) else -np.inf

@@ -77,7 +77,6 @@ class TreeKernel:
         budgets: NDArray[np.int64],
         doubted: NDArray[np.int8],
         spare: int,
-        ceiling: float,
         work: int,
         most_nodes: int,
     ) -> Explored:
@@ -85,7 +84,7 @@ class TreeKernel:
 
         An enumeration makes at most as many tests as `budgets` (size + 1) has for its number of missing columns, and
         all those that are `doubted` (size + 1) together make at most `spare`. No other node is started after so many
-        multiplications and nodes, nor if its bound is not below the ceiling.
+        multiplications and nodes.
         """
 
     def relax(

@@ -267,9 +267,9 @@ cdef bint grow(Task* task, int depth) noexcept nogil:
     return True
 
 
-cdef void explore(Task* task, double ceiling, long long work, long long most_nodes) noexcept nogil:
-    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least as many as
-    # were given, unless the search is stopped
+cdef void explore(Task* task, long long work, long long most_nodes) noexcept nogil:
+    # Process the node of the lowest bound until the work is done; at least as many as were given, unless the search is
+    # stopped
     cdef Node* node = &task.node
     cdef Status status
     cdef Open* at
@@ -280,8 +280,7 @@ cdef void explore(Task* task, double ceiling, long long work, long long most_nod
             if task.stack[i].bound <= task.stack[best].bound:
                 best = i
         at = task.stack[best]
-        if task.nodes >= given and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes
-                               or at.bound >= ceiling):
+        if task.nodes >= given and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes):
             return
         task.stack[best] = task.stack[task.depth - 1]
         task.stack[task.depth - 1] = at
@@ -393,7 +392,7 @@ cdef class TreeKernel:
         self.stopped = 1
 
     def explore(self, list start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
-                double ceiling, long long work, long long most_nodes):
+                long long work, long long most_nodes):
         cdef Task task
         cdef int i, most = 0, size = self.problem.size
         cdef OpenNode node
@@ -414,7 +413,7 @@ cdef class TreeKernel:
             task.stack[task.depth], node.at = node.at, NULL
             task.depth += 1
         with nogil:
-            explore(&task, ceiling, work, most_nodes)
+            explore(&task, work, most_nodes)
         found.open = [wrap(task.stack[i]) for i in range(task.depth)]
         found.nodes, found.evaluations, found.spent = task.nodes, task.node.evaluations, spare - task.spare
         found.work = task.node.work + TEST_WORK * task.node.tests

@@ -43,7 +43,6 @@ TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threa
 RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
 NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8)
 TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
-CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
 TRIAL_SHARE = 0.1  # share of all work for doubted enumerations (measured: 0.05 and 0.2 are 9 and 4 % slower)
 MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
@@ -278,8 +277,6 @@ class _Search:
             return True
         # what follows is computed once: it takes as long as a short task, and a start moves nodes without changing it
         explore = on_one_blas_thread(self.kernel.explore)
-        lower = self._lower_bound()
-        ceiling = lower + CEILING * (self.loss - lower)
         budgets, doubted = self.budgets.limits()
         left = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
         spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
@@ -291,9 +288,7 @@ class _Search:
                 self.taken.append(self.heap[0])
                 heapq.heappop(self.heap)
             batch = [node for _, _, node in self.taken]
-            result = threads.submit(
-                explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, ceiling, work, nodes
-            )
+            result = threads.submit(explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, work, nodes)
             self.running.append(Task(self.taken[0][0], nodes, tests, result))
             self.taken = []
             left, spare = left - nodes, spare - tests
