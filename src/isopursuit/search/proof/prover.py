@@ -49,9 +49,8 @@ class Prove:
     """The stage that proves the incumbent, or finds better subsets on the way.
 
     `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. `trial` and
-    `enough` are those of the tree. With `root`,
-    only the bound of the relaxation over all columns is computed, if no better bound is known and there are not too
-    many rows.
+    `enough` are those of the tree. With `root`, only the bound of the relaxation over all columns is computed, if no
+    better bound is known and there are not too many rows.
     """
 
     nodes: int | None = None
