@@ -130,9 +130,9 @@ def _show_selection(picked: ip.Selection, answer: dict[str, Any], stable: ip.Sta
     for line in picked.swap_lines:
         say(line)
     if stable is not None:
-        show_table(stable.heads, stable.table(), f"stability of {stable.title}: {stable.verdict}")
-        say(stable.together_line)
-    show_notes((*answer["notes"], *(() if stable is None else stable.notes)))
+        for line in f"stability of {stable}".splitlines():
+            say(line)
+    show_notes(answer["notes"])
 
 
 def _show_choices(word: str, picked: ip.Selection, title: str) -> None:

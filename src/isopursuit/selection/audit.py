@@ -8,12 +8,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isopursuit._core import html
 from isopursuit._core.clock import Clock
+from isopursuit._core.html import Shown, Summary
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
 from isopursuit._core.options import SubsetOptions, as_exponent, as_repeatable, as_subset_options
 from isopursuit._core.progress import shown
-from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, number, percent, plain
+from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, percent, plain
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
@@ -55,7 +55,7 @@ class Swap:
 
 
 @dataclass(frozen=True)
-class Audit(html.Shown):
+class Audit(Shown):
     """The answer of `audit` about given columns.
 
     Attributes
@@ -164,34 +164,16 @@ class Audit(html.Shown):
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        lines = [
-            f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
-            f"  unit: {self.unit}",
-            f"  no subset is below {loss_text(self.lower_bound)}",
-            f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}",
-            f"  best swap: {'none' if self.swap is None else self.swap}",
-        ]
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ("loss", loss_text(self)),
-            ("unit", self.unit),
-            ("no subset is below", f"{self.lower_bound:.9g}"),
-            ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}"),
-            ("best single swap", "none" if self.swap is None else str(self.swap)),
-        ]
-        columns = [
-            (one.label, f"{one.length:.3f}", number(one.price, 3), one.replacement_text) for one in self.given.choices
-        ]
-        return html.result(
-            _counted(self.k),
-            self.verdict,
-            html.table((), rows),
-            html.table(("column", "length", "price", "best replacement"), columns),
-            html.gram_table(self.given.gram, self.labels),
-            notes=self.notes,
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
+        given = self.given.overview()
+        best = f"loss {loss_text(self.best)}, {self.best.verdict}: {', '.join(map(str, self.best_labels))}"
+        return replace(
+            given,
+            title=f"{self.k} given column{'s' * (self.k > 1)}: loss {self.given.search.loss_words}",
+            verdict=self.verdict,
+            lines=[*given.lines, f"no subset is below {loss_text(self.lower_bound)}"],
+            more=[f"best found: {best}", f"best swap: {'none' if self.swap is None else self.swap}"],
         )
 
 
@@ -237,12 +219,9 @@ def audit(
     --------
     >>> import numpy as np
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
-    >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
-    2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
-      unit: as given
-      no subset is below 2.005
-      best found: loss 2.005, proved optimal: north, east
-      best swap: both out, east in: loss 2.005
+    >>> judged = audit(X, ["north", "both"], labels=["north", "east", "both", "far"])
+    >>> judged.verdict, str(judged.swap)
+    ('36 % above the best of all', 'both out, east in: loss 2.005')
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, options = as_repeatable(columns), as_subset_options(audit, options)
@@ -352,11 +331,3 @@ def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
     if not log_loss < best.log_loss - IMPROVES:
         return best
     return replace(best, indices=indices, log_loss=log_loss, loss=to_loss(log_loss))
-
-
-def _counted(k: int) -> str:
-    return f"{k} given column{'' if k == 1 else 's'}"
-
-
-def _joined(labels: Labels) -> str:
-    return ", ".join(map(printable, labels))
