@@ -69,8 +69,8 @@ def main():
     picked, more = timed(ip.select_pointwise, matrices, workers=workers)
     print(
         f"{len(many):,} frames pointwise: {seconds:.0f} + {more:.0f} s (target 180), loss {picked.losses.mean():.3f}, "
-        f"median {np.median(picked.losses):.3f}, worst gap {picked.gaps.max():.0e}, "
-        f"|S| {picked.supports.min()} to {picked.supports.max()}"
+        f"median {np.median(picked.losses):.3f}, worst gap "
+        f"{max(certificate.gap for certificate in picked.certificates):.0e}"
     )
     figures |= {"many": f"{len(many):,}", "many_seconds": f"{seconds + more:.0f} s"}
     if options.write:

@@ -269,8 +269,7 @@ def test_quotes_in_a_name_take_no_rows_with_them(tmp_path):
     for first in ('5" pipe,b', '5" pipe,6" pipe', "it's,b"):
         text = "\n".join([first, *(f"{i}.5,{i + 1}" for i in range(200))])
         assert read_table(write(tmp_path / "t.csv", text)).values.shape == (200, 2)
-    with pytest.raises(FileError, match="does not end"):
-        read_table(write(tmp_path / "t.csv", text.replace("it's", '"it')))
+    assert read_table(write(tmp_path / "t.csv", text.replace("it's", '"it'))).columns == ("it", "b")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +280,7 @@ def test_quotes_in_a_name_take_no_rows_with_them(tmp_path):
         (b"a,b,c\n1,2\n3,4\n", "irregular"),
         (b"\x89PNG\x00\x00\x00", "zero bytes"),
         (b"# nothing\n# but words\n", "only comments"),
-        (b'a,"b\n1,2\n' + 200_000 * b"x", "t.csv"),
+        (b'a,"b\n1,2\n' + 200_000 * b"x", "not a readable"),
     ],
 )
 def test_text_that_is_no_table_is_refused_in_one_line(tmp_path, content, match):
@@ -304,7 +303,7 @@ def test_wide_files_take_linear_time(tmp_path):
 
     seconds(100)  # imports
     # four times as many columns: 4 times as long, or 16 times where it is quadratic
-    assert seconds(40_000) < 10 * seconds(10_000)
+    assert seconds(8_000) < 10 * seconds(2_000)
 
 
 def test_damaged_parquet_and_arrow_files_are_refused_or_right(tmp_path, frame):
@@ -408,10 +407,11 @@ def test_row_numbers_beside_numbers_that_may_be_thousands_are_still_labels(tmp_p
     assert (table.columns, table.rows) == (("a", "b"), ("1", "2"))
 
 
-def test_numbers_stored_as_text_in_parquet_are_refused(tmp_path):
+def test_numbers_stored_as_text_in_parquet_are_counted(tmp_path):
     pl.DataFrame({"a": ["1.5", "2"], "b": [1.0, 2.0]}).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataTypeError, match="'a' contains numbers stored as text"):
-        read_table(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table.columns == ("b",)
+    assert "a (numbers stored as text in 2 of 2 cells)" in table.notes[0]
 
 
 def test_text_columns_are_left_out_with_a_note(tmp_path, frame):

@@ -54,14 +54,13 @@ def test_a_large_loss_is_shown_as_a_power_of_e_everywhere(X):
 
 def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
     pursuit = ip.isometry_pursuit(X)
-    page = Reader(pursuit._repr_html_())
-    assert ": proved optimal" in page.words
+    assert ": proved optimal" in Reader(pursuit._repr_html_()).words
     loose = replace(pursuit, certificate=replace(pursuit.certificate, dual=0.9 * pursuit.objective))
     assert ": proved within 10 % of the optimum" in Reader(loose._repr_html_()).words
     wrong = replace(pursuit, certificate=replace(pursuit.certificate, residual=1.0))
     assert ": nothing is proved: the constraint is not met" in Reader(wrong._repr_html_()).words
-    assert f"{pursuit.certificate.dual:.10g} to {pursuit.certificate.primal:.10g}" in page.words
-    assert page.words.index(str(int(pursuit.weights.argmax()))) < page.words.index(f"{pursuit.weights.max():.4g}")
+    assert f"largest weights: {pursuit.weights.argmax()} {pursuit.weights.max():.4g}, " in pursuit._repr_html_()
+    assert str(pursuit.certificate) in str(pursuit)
 
 
 def test_labels_are_only_text_everywhere(X):

@@ -75,7 +75,7 @@ def test_one_call_is_the_steps_one_by_one(ethanol, found):
     picked = ip.select(steps, aggregate=found.selection.aggregate)
     assert found.labels == picked.labels
     assert found.loss_per_point == pytest.approx(picked.loss_per_point)
-    np.testing.assert_allclose(found.point_log_losses, picked.point_log_losses, atol=1e-9)
+    np.testing.assert_allclose(found.point_log_losses, picked.search.point_log_losses, atol=1e-9)
 
 
 def test_angles_as_shapes_are_the_paper_s_steps(ethanol):
@@ -108,7 +108,7 @@ def test_frames_that_are_left_out_have_no_part_in_the_unit(ethanol):
     assert "most points are undetermined: try more neighbours, or another D." in found.notes
     assert "mean square length 1" in found.unit
     np.testing.assert_allclose((found.matrices.matrices**2).sum(axis=1).mean(axis=0), 1.0)
-    np.testing.assert_allclose(found.point_log_losses, found.selection.point_log_losses, rtol=1e-6)
+    np.testing.assert_allclose(found.point_log_losses, found.selection.search.point_log_losses, rtol=1e-6)
 
 
 def test_frames_are_left_out_by_their_tangent_spaces_and_never_by_the_functions(ethanol):

@@ -180,7 +180,7 @@ def test_contradictions_are_named(options, words):
 def test_sources_are_refused_with_advice():
     X = np.random.default_rng(0).normal(size=(4, 30))
     for search in (ip.select, ip.exact_search, ip.exchange_search, ip.greedy_search):
-        with pytest.raises(ParameterError, match="need the columns in memory"):
+        with pytest.raises(ParameterError, match="needs the columns in memory"):
             search(ip.as_source(X), k=2, max_correlation=0.5)
 
 

@@ -246,7 +246,7 @@ def test_select_explains_what_it_picked_from_a_source(method):
 def test_what_cannot_be_done_is_refused_in_plain_words():
     X = np.random.default_rng(0).normal(size=(3, 500))
     source = ip.as_source(X)
-    with pytest.raises(ParameterError, match="Brute force needs a matrix in memory"):
+    with pytest.raises(ParameterError, match="needs the columns in memory"):
         ip.select(source, method="brute")
     with pytest.raises(ParameterError, match="not recognized"):
         ip.select(source, method="best")
@@ -287,7 +287,7 @@ def test_the_command_line_searches_streamed_files(tmp_path):
     assert answer["verdict"] == "proved optimal"
     refused = run(*command, "--method", "brute")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "Brute force needs a matrix in memory" in refused.stderr
+    assert "needs the columns in memory" in refused.stderr
     assert "Pass their numbers" in run(*command, "--must-include", "red").stderr
 
 

@@ -1,9 +1,13 @@
-"""HTML of results: small pieces for notebooks, legible on light and dark backgrounds, and the way to a whole page."""
+"""How results are shown: one `Summary` of each, as text and as HTML for notebooks, and the way to a whole page.
+
+The HTML is legible on light and dark backgrounds.
+"""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,8 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isopursuit._core.outputs import write_whole
-from isopursuit._core.text import fixed, number
+from isopursuit._core.text import fixed, number, signed
 from isopursuit._core.types import Array
+from isopursuit.errors import printable
 
 ROWS = 20  # most rows of a table in a notebook (chosen: a screen)
 NUMBERED = 13  # most columns of a Gram matrix whose cells have numbers (as many as fit in a notebook)
@@ -20,13 +25,67 @@ DRAWN = 40  # most columns of a Gram matrix in a notebook (derived: 1,600 cells 
 CELL = "padding:2px 8px;text-align:left"
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What is shown of a result: title and verdict, lines, a table, more lines, notes, and a matrix in notebooks.
+
+    A head of the table that begins with ">" is that of a column of numbers.
+    """
+
+    title: str
+    verdict: str
+    lines: Sequence[str] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[object]] = ()
+    more: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    gram: Array | None = None
+    labels: Sequence[object] = ()
+
+    def text(self) -> str:
+        """As text for a terminal."""
+        lines = [f"{self.title}, {self.verdict}", *(f"  {printable(line)}" for line in self.lines)]
+        heads = [name.lstrip(">") for name in self.head]
+        rows = [heads, *([printable(cell) for cell in row] for row in self.rows)] if self.head else []
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        for row in rows:
+            cells = zip(self.head, row, widths, strict=True)
+            padded = (f"{cell:>{width}}" if name.startswith(">") else f"{cell:<{width}}" for name, cell, width in cells)
+            lines.append(f"  {'  '.join(padded)}".rstrip())
+        lines += [f"  {printable(line)}" for line in self.more]
+        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
+
+    def html(self) -> str:
+        """As HTML for a notebook."""
+        parts = ["".join(f"<p>{escape(line)}</p>" for line in lines) for lines in (self.lines, self.more)]
+        if self.head:
+            rows = [
+                [signed(str(cell)) if name[0] == ">" else cell for name, cell in zip(self.head, row, strict=True)]
+                for row in self.rows
+            ]
+            parts.insert(1, table([name.lstrip(">") for name in self.head], rows))
+        if self.gram is not None:
+            parts.append(gram_table(self.gram, self.labels))
+        return result(self.title, self.verdict, *parts, notes=self.notes)
+
+
 class Shown:
-    """A result that can be written as a page.
+    """A result that is shown by its summary, and that can be written as a page.
 
     Pages are drawn by a later layer, which results do not know: the package sets `draw` when it is imported.
     """
 
     draw: ClassVar[Callable[..., str]]
+
+    def overview(self) -> Summary:
+        """What is shown of the result."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     def to_html(self, path: str | PathLike[str] | None = None, *, X: Any = None, title: str | None = None) -> str:
         """The result as a self-contained HTML page, which is also written to a file if a path is given.

@@ -130,9 +130,9 @@ def _show_selection(picked: ip.Selection, answer: dict[str, Any], stable: ip.Sta
     for line in picked.swap_lines:
         say(line)
     if stable is not None:
-        show_table(stable.heads, stable.table(), f"stability of {stable.title}: {stable.verdict}")
-        say(stable.together_line)
-    show_notes((*answer["notes"], *(() if stable is None else stable.notes)))
+        for line in f"stability of {stable}".splitlines():
+            say(line)
+    show_notes(answer["notes"])
 
 
 def _show_choices(word: str, picked: ip.Selection, title: str) -> None:
@@ -245,7 +245,7 @@ def _candidates_to_judge(
 
 def _show_audit(found: ip.Audit, answer: dict[str, Any]) -> None:
     """Print the given columns, the verdict, the best swap and the best subset found."""
-    _show_choices("given", found.given, f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}")
+    _show_choices("given", found, f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}")
     say(f"unit: {answer['unit']}")
     say(f"no subset has a loss below {loss_text(found.lower_bound)}")
     say(f"best single swap: {'none' if found.swap is None else found.swap}")

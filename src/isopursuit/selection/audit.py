@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from isopursuit._core import html
 from isopursuit._core.clock import Clock
+from isopursuit._core.html import Summary
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
 from isopursuit._core.options import SubsetOptions, as_exponent, as_repeatable, as_subset_options
 from isopursuit._core.progress import shown
-from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, number, percent, plain
+from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, percent, plain
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
@@ -54,48 +54,20 @@ class Swap:
         return f"{printable(self.out)} out, {printable(self.into)} in: loss {loss_text(self)}"
 
 
-@dataclass(frozen=True)
-class Audit(html.Shown):
-    """The answer of `audit` about given columns.
+@dataclass(frozen=True, kw_only=True)
+class Audit(Selection):
+    """The answer of `audit`: the given columns as a `Selection` with their prices, and how good they are.
 
     Attributes
     ----------
-    given : Selection
-        The given columns, with the price and the best replacement of each. `given.search` has their loss and the bound.
     best : Search
         The best subset found, and whether it is proved to be the best of all.
     swap : Swap or None
         The single swap with the lowest loss; None if no column can replace another, or if there was no time.
     """
 
-    given: Selection
     best: Search
     swap: Swap | None
-
-    @property
-    def indices(self) -> Indices:
-        """The given columns, ascending."""
-        return self.given.indices
-
-    @property
-    def labels(self) -> Labels:
-        """Their labels, or their numbers if there are no labels."""
-        return self.given.labels
-
-    @property
-    def k(self) -> int:
-        """How many columns were given."""
-        return self.given.k
-
-    @property
-    def loss(self) -> float:
-        """The loss of the given columns."""
-        return self.given.loss
-
-    @property
-    def log_loss(self) -> float:
-        """Its logarithm."""
-        return self.given.log_loss
 
     @property
     def lower_bound(self) -> float:
@@ -105,7 +77,7 @@ class Audit(html.Shown):
     @property
     def gap(self) -> float:
         """(loss − lower_bound) / loss: the largest possible decrease of the loss, relative to it."""
-        return self.given.search.gap
+        return self.search.gap
 
     @property
     def excess(self) -> float:
@@ -116,17 +88,12 @@ class Audit(html.Shown):
     @property
     def optimal(self) -> bool:
         """Whether the given columns are proved to be a best subset."""
-        return self.given.search.optimal
+        return self.search.optimal
 
     @property
     def best_labels(self) -> Labels:
         """The labels of the best subset found."""
         return tuple(name_of(self.best.labels, i) for i in self.best.indices.tolist())
-
-    @property
-    def unit(self) -> str:
-        """The length that counts as 1."""
-        return self.given.unit
 
     @property
     def verdict(self) -> str:
@@ -143,55 +110,30 @@ class Audit(html.Shown):
             return above
         return f"{above}, which is {self.best.verdict}"
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the reader."""
-        return self.given.notes
-
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the given columns with their prices, the bound, the best swap and the best subset found."""
-        given = self.given.as_dict()
+        given = super().as_dict()
         kept = (
             "indices", "labels", "c", "k", "unit", "loss", "log_loss", "lower_bound", "gap", "choices", "alternatives",
+            "verdict", "notes",
         )  # fmt: skip
         return {
             **{name: given[name] for name in kept},
             "excess": plain(self.excess),
             "optimal": self.optimal,
-            "verdict": self.verdict,
             "swap": None if self.swap is None else self.swap.as_dict(),
             "best": self.best.as_dict(),
-            "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        lines = [
-            f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
-            f"  unit: {self.unit}",
-            f"  no subset is below {loss_text(self.lower_bound)}",
-            f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}",
-            f"  best swap: {'none' if self.swap is None else self.swap}",
-        ]
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ("loss", loss_text(self)),
-            ("unit", self.unit),
-            ("no subset is below", f"{self.lower_bound:.9g}"),
-            ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}"),
-            ("best single swap", "none" if self.swap is None else str(self.swap)),
-        ]
-        columns = [
-            (one.label, f"{one.length:.3f}", number(one.price, 3), one.replacement_text) for one in self.given.choices
-        ]
-        return html.result(
-            _counted(self.k),
-            self.verdict,
-            html.table((), rows),
-            html.table(("column", "length", "price", "best replacement"), columns),
-            html.gram_table(self.given.gram, self.labels),
-            notes=self.notes,
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
+        given = super().overview()
+        best = f"loss {loss_text(self.best)}, {self.best.verdict}: {', '.join(map(str, self.best_labels))}"
+        return replace(
+            given,
+            title=f"{self.k} given column{'s' * (self.k > 1)}: loss {self.search.loss_words}",
+            lines=[*given.lines, f"no subset is below {loss_text(self.lower_bound)}"],
+            more=[f"best found: {best}", f"best swap: {'none' if self.swap is None else self.swap}"],
         )
 
 
@@ -237,12 +179,9 @@ def audit(
     --------
     >>> import numpy as np
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
-    >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
-    2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
-      unit: as given
-      no subset is below 2.005
-      best found: loss 2.005, proved optimal: north, east
-      best swap: both out, east in: loss 2.005
+    >>> judged = audit(X, ["north", "both"], labels=["north", "east", "both", "far"])
+    >>> judged.verdict, str(judged.swap)
+    ('36 % above the best of all', 'both out, east in: loss 2.005')
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
     columns, options = as_repeatable(columns), as_subset_options(audit, options)
@@ -268,7 +207,9 @@ def audit(
     started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     # notes about swaps are left out, since `swap` reports the best one
-    return Audit(replace(given, search=started, notes=best.notes, call=call), best, swap)
+    known: dict[str, Any] = {one.name: getattr(given, one.name) for one in fields(given)}
+    known |= {"search": started, "notes": best.notes, "call": call}
+    return Audit(**known, best=best, swap=swap)
 
 
 def _judged(X: Any, columns: Iterable[Any], c: float, options: SubsetOptions) -> tuple[Problem, Indices]:
@@ -352,11 +293,3 @@ def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
     if not log_loss < best.log_loss - IMPROVES:
         return best
     return replace(best, indices=indices, log_loss=log_loss, loss=to_loss(log_loss))
-
-
-def _counted(k: int) -> str:
-    return f"{k} given column{'' if k == 1 else 's'}"
-
-
-def _joined(labels: Labels) -> str:
-    return ", ".join(map(printable, labels))

@@ -13,14 +13,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from isopursuit._core import html
 from isopursuit._core.clock import Clock
+from isopursuit._core.html import Shown, Summary
 from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_options
 from isopursuit._core.text import listed, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import Array, Indices, Label, Labels, Method
 from isopursuit.data._matrix import Matrix, as_points, centred
-from isopursuit.errors import ParameterError, RankError, ShapeError, StoppedError, printable
+from isopursuit.errors import ParameterError, RankError, ShapeError, StoppedError
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits
 from isopursuit.search.problem import Problem
@@ -31,7 +31,7 @@ SHOWN, PAIRS = 5, 3  # in the text: columns that are picked from resamples only,
 
 
 @dataclass(frozen=True)
-class Stability(html.Shown):
+class Stability(Shown):
     """The answer of `stability`.
 
     Attributes
@@ -124,58 +124,35 @@ class Stability(html.Shown):
         }
 
     @property
-    def title(self) -> str:
-        """What was picked, and in how many resamples of what."""
-        return f"{len(self.indices)} columns in {len(self.picks)} resamples of {self.rows:,} {self.what}"
-
-    @property
     def verdict(self) -> str:
         """How often the same columns were picked."""
         return f"the same columns in {100 * self.same:.0f} % of the resamples"
 
-    @property
-    def heads(self) -> tuple[str, str, str, str]:
-        """The heads of `table`."""
-        return "column", f"all {self.what}", "resamples", "most often in its place"
-
-    def table(self) -> list[tuple[str, str, str, str]]:
-        """The columns picked from all rows, then the most frequent others: name, whether it is picked from all rows,
-        share of the resamples, and what is picked where it is not.
-        """
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
         frequency, picked = self.frequency, set(self.indices.tolist())
         others = [i for i in self.columns.tolist() if i not in picked]
-        first = sorted(picked, key=lambda i: -frequency[i])
         rows: list[tuple[str, str, str, str]] = []
-        for i in (*first, *others[:SHOWN]):
+        for i in (*sorted(picked, key=lambda i: -frequency[i]), *others[:SHOWN]):
             instead = self.substitute(i) if i in picked else None
-            text = "" if instead is None else f"{printable(instead[0])} ({100 * instead[1]:.0f} %)"
-            rows.append((printable(self.name(i)), "yes" if i in picked else "", f"{100 * frequency[i]:.0f} %", text))
-        return rows
+            text = "" if instead is None else f"{instead[0]} ({100 * instead[1]:.0f} %)"
+            rows.append((str(self.name(i)), "yes" if i in picked else "", f"{100 * frequency[i]:.0f} %", text))
+        return Summary(
+            title=f"{len(picked)} columns in {len(self.picks)} resamples of {self.rows:,} {self.what}",
+            verdict=self.verdict,
+            head=("column", f"all {self.what}", ">resamples", "most often in its place"),
+            rows=rows,
+            more=self._pairs(),
+            notes=self.notes,
+        )
 
-    @property
-    def together_line(self) -> str:
-        """The pairs of columns that are picked together most often."""
+    def _pairs(self) -> list[str]:
+        """A line with the pairs of columns that are picked together most often."""
         names, share = [self.name(i) for i in self.columns.tolist()], np.triu(self.together, 1)
         order = np.argsort(-share, axis=None, kind="stable")[:PAIRS]
         pairs = zip(*np.unravel_index(order, share.shape), strict=True)
         some = [f"{names[i]} and {names[j]} ({100 * share[i, j]:.0f} %)" for i, j in pairs if share[i, j] > 0]
-        return f"most often together: {listed(some)}" if some else ""
-
-    def __str__(self) -> str:
-        rows = [self.heads, *self.table()]
-        widths = [max(len(row[j]) for row in rows) for j in range(3)]
-        lines = [f"{self.title}: {self.verdict}"]
-        for name, picked, share, instead in rows:
-            line = f"  {name:<{widths[0]}}  {picked:<{widths[1]}}  {share:>{widths[2]}}  {instead}"
-            lines.append(line.rstrip())
-        lines += [f"  {self.together_line}"] if self.together_line else []
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        line = html.escape(self.together_line)
-        return html.result(
-            self.title, self.verdict, html.table(self.heads, self.table()), f"<p>{line}</p>", notes=self.notes
-        )
+        return [f"most often together: {listed(some)}"] if some else []
 
 
 @on_one_blas_thread

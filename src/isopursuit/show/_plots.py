@@ -47,7 +47,7 @@ def compared_columns(X: Any, selection: Selection) -> Array:
 
     Raises an error if the selection was made from another matrix.
     """
-    given, unit = as_matrix(X, wide=False), selection.unit_length
+    given, unit = as_matrix(X, wide=False), selection.search.unit_length
     for matrix in (given, centred(given)):
         values = (matrix if matrix.unit_length == unit else matrix.in_unit(unit)).values
         fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
