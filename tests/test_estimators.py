@@ -62,9 +62,8 @@ def test_features_are_what_select_picks_among_columns_of_root_mean_square_length
     selector = IsometryFeatureSelector(k, method=method, unit=None).fit(X)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
-    assert selector.lower_bound_ == pytest.approx(answer.search.lower_bound)
-    assert selector.optimal_ == answer.search.optimal
-    assert (selector.certificate_ is None) == (answer.pursuit is None)
+    assert selector.selection_.search.lower_bound == pytest.approx(answer.search.lower_bound)
+    assert selector.selection_.verdict == answer.verdict
 
 
 @pytest.mark.parametrize("unit", [None, "median", "each", 2.5])
@@ -76,11 +75,11 @@ def test_samples_are_what_select_picks_in_the_transposed_table(k, unit):
     selector = IsometrySampleSelector(k, standardize=True, unit=unit).fit(X)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
-    assert selector.unit_ == selector.selection_.unit == answer.unit
-    assert (selector.certificate_ is None) == (answer.pursuit is None)
+    assert selector.selection_.unit == answer.unit
+    assert (selector.selection_.pursuit is None) == (answer.pursuit is None)
     if answer.pursuit is not None:
-        assert selector.certificate_.gap < 1e-8
-        assert selector.certificate_.primal == pytest.approx(answer.pursuit.objective)
+        assert selector.selection_.pursuit.certificate.gap < 1e-8
+        assert selector.selection_.pursuit.objective == pytest.approx(answer.pursuit.objective)
 
 
 @pytest.mark.parametrize("k", [3, 8])
@@ -93,7 +92,7 @@ def test_features_are_compared_by_correlation_unless_another_unit_is_asked_for(k
     assert selector.loss_ == pytest.approx(answer.loss)
     correlation = np.corrcoef(X[:, picked(selector)].T)
     assert selector.loss_ == pytest.approx(ip.isometry_loss(np.linalg.cholesky(correlation).T))
-    assert selector.unit_ == "each column has length 1"
+    assert selector.selection_.unit == "each column has length 1"
 
 
 @pytest.mark.parametrize("n", [12, 300])

@@ -219,6 +219,19 @@ def test_a_replacement_never_makes_the_columns_dependent(c):
     assert alone.alternatives == ()
 
 
+@pytest.mark.parametrize(("n", "aggregate"), [(1, "sum"), (4, "sum"), (4, "trimmed")])
+def test_the_order_of_the_picks_is_that_of_a_greedy_inclusion(n, aggregate):
+    X = np.random.default_rng(0).normal(size=(n, 6, 20)) * np.geomspace(0.5, 2, 20)
+    picked = ip.select(X, 5, aggregate=aggregate, include=[3])
+    first, rest = [], sorted(picked.indices.tolist())
+    while rest:
+        losses = [ip.greedy_search(X[:, :, [*first, i]], k=len(first) + 1, aggregate=aggregate).log_loss for i in rest]
+        first.append(rest.pop(int(np.argmin(losses))))
+    assert picked.order.tolist() == first
+    twins = ip.select(np.eye(3)[:, [0, 1, 0, 2]], 3)
+    assert twins.order.tolist() == twins.indices.tolist()  # ties
+
+
 def test_alternatives_that_would_win_are_improving_swaps():
     """Greedy picks column 2 first, which is best alone; columns 0 and 1 are better together."""
     X = np.array([[1.02, 0.0, 0.75], [0.0, 1.02, 0.68]])
@@ -519,7 +532,7 @@ def test_a_stop_by_the_time_limit_is_named():
 
 def test_an_audit_that_a_callback_ended_does_not_speak_of_a_gap():
     found = ip.audit(HARD, range(12), callback=stops_by_callback, time_limit=600)
-    assert found.best.status == found.given.search.status == "interrupted"
+    assert found.best.status == found.search.status == "interrupted"
     assert not [text for text in (*found.notes, found.verdict) if any(words in text for words in TIME_WORDS)]
 
 

@@ -397,7 +397,7 @@ def centring_problem(rng: np.random.Generator) -> Outcome:
     at_zero = fitted(kind(**options), centred)
     if isinstance(far, InputError):
         return Outcome("centring", "refused", (f"refused: {far}",), text)
-    if not far.optimal_ or not np.isfinite(far.loss_):
-        return Outcome("centring", "not finite", (f"loss {far.loss_}, optimal {far.optimal_}",), text)
+    if not far.selection_.search.optimal or not np.isfinite(far.loss_):
+        return Outcome("centring", "not finite", (f"loss {far.loss_}, optimal {far.selection_.search.optimal}",), text)
     # the table holds its entries exactly, so that only the computed mean has a relative error
     return compared("centring", text, far, at_zero, 1e-4)

@@ -150,17 +150,6 @@ def test_a_tangent_of_k_columns_bounds_every_subset_of_k(function: str, seed: in
             assert bound <= exact + 1e-9 * (abs(exact) + abs(value))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_majorant_of_as_many_columns_as_dimensions_is_the_spectrum(seed: int) -> None:
-    e = np.sort(np.random.default_rng(seed).random(6))[::-1]
-    np.testing.assert_allclose(spread(e, 6), e, rtol=1e-14)
-    for k in range(1, 6):
-        mu = spread(e, k)[:k]
-        assert np.isclose(mu.sum(), e.sum())
-        assert (np.cumsum(mu) >= np.cumsum(e[:k]) - 1e-12).all()
-        assert (np.diff(mu) <= 1e-12).all()
-
-
 @pytest.mark.parametrize("c", [0.3, 1.0, 2.0])
 @pytest.mark.parametrize("seed", range(25))
 def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:

@@ -245,7 +245,7 @@ def _candidates_to_judge(
 
 def _show_audit(found: ip.Audit, answer: dict[str, Any]) -> None:
     """Print the given columns, the verdict, the best swap and the best subset found."""
-    _show_choices("given", found.given, f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}")
+    _show_choices("given", found, f"loss {loss_text(found)} (ideal {found.k}), {found.verdict}")
     say(f"unit: {answer['unit']}")
     say(f"no subset has a loss below {loss_text(found.lower_bound)}")
     say(f"best single swap: {'none' if found.swap is None else found.swap}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.types import Array, Indices, Label, Mask, Method, Unit
+from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.data._units import ranks
 from isopursuit.errors import ParameterError, unknown_option
@@ -29,7 +28,6 @@ from isopursuit.estimators._base import (
     share_factor,
 )
 from isopursuit.loss.notes import table_notes
-from isopursuit.search.rules import PerGroup
 
 MOST_COPIES = (
     10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
@@ -40,6 +38,7 @@ BLOCK = 4096  # samples whose distances to all picked samples are in memory: 3 M
 LABEL_SHARE, PRODUCT_SPEED = 0.2, 5e9
 
 
+@dataclass(eq=False, repr=False)
 class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     """Pick k features that are as uncorrelated as possible.
 
@@ -53,50 +52,28 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     k : int, optional
         How many features to pick; by default half of them (as in `sklearn.feature_selection.RFE`), or the rank of the
         table if that is smaller. With `max_correlation`, `apart` or `groups`, by default as many as these allow.
-    c : float
-        The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
-        See `isopursuit.select`.
+    c, method, include, exclude, max_correlation, apart, groups, per_group, time_limit, gap
+        As in `isopursuit.select`. Columns are features, by name or number.
     standardize : bool
         Compare features with mean 0 and variance 1. Constant features then cannot be picked. `transform` still returns
         the features as they came. unit="each" always standardizes.
     unit : number, "median", "each", None or "auto"
-        The length that counts as 1. "each", the default ("auto"): every feature is centred and has length 1, so that
-        correlations decide. "median": the median length of the candidates becomes 1. A number: lengths are divided by
-        it. None: lengths are as they came, the paper's choice.
+        The length that counts as 1, as in `isopursuit.select`. "auto" is "each": every feature is centred and has
+        length 1, so that correlations decide.
     correlation : {"pearson", "spearman"}
         Whether features are compared by their values or by the ranks of their values.
-    include, exclude : iterables of feature names or numbers, optional
-        Features that must or must not be picked.
-    max_correlation : float, optional
-        No two picked features have a larger absolute correlation (or cosine, if they are not centred).
-    apart : iterable of pairs of feature names or numbers, optional
-        Pairs that must not be picked together.
-    groups, per_group : optional
-        The group of each feature (a sequence, or a mapping of names), and how many of a group may be picked. See
-        `isopursuit.select`.
     relevance : callable or array_like (n_features,), optional
         A score for each feature, or a function of (X, y) that returns scores, such as
         `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
         Only ratios to the largest score matter. A feature with half of that score becomes twice as long if it is longer
         than 1 and half as long otherwise, so it moves away from the ideal length. A score of 0 excludes a feature.
-    time_limit : float, optional
-        Seconds the search may take.
-    gap : float, optional
-        Stop as soon as the answer is proved to be within this relative distance of the best; see `isopursuit.select`.
 
     Attributes
     ----------
     selection_ : Selection
-        The answer of `isopursuit.select`, with prices, alternatives and notes.
-    certificate_ : Certificate or None
-        dual ≤ optimum ≤ primal of the convex stage, for the two-stage method.
-    loss_, lower_bound_ : float
-        The loss of the picked features (the ideal is k), and a lower bound on the loss of every subset searched.
-    optimal_ : bool
-        Whether the search proved its answer, among the tied features (two-stage) or all features.
-    unit_ : str
-        The length that counts as 1, in words.
+        The answer of `isopursuit.select`, with its proof, prices, alternatives, unit and notes.
+    loss_ : float
+        The loss of the picked features (the ideal is k).
     mean_, scale_ : ndarray (n_features,)
         What standardization subtracted and divided by (infinite for constant features).
     n_features_in_, feature_names_in_
@@ -109,37 +86,14 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     >>> selector = IsometryFeatureSelector(k=3, method="exact").fit(wine.values)
     >>> [wine.features[i] for i in selector.get_support(indices=True)]
     ['alcalinity_of_ash', 'proanthocyanins', 'color_intensity']
-    >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.optimal_
-    ((178, 3), 3.0207, True)
+    >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.selection_.verdict
+    ((178, 3), 3.0207, 'proved optimal')
     """
 
-    kind, what = "features", "features"
+    kind: ClassVar[Literal["rows", "features"]] = "features"
+    what: ClassVar[str] = "features"
 
-    def __init__(
-        self,
-        k: int | None = None,
-        c: float = 1.0,
-        *,
-        method: Method = "auto",
-        standardize: bool = False,
-        unit: Unit | Literal["auto"] = "auto",
-        correlation: Literal["pearson", "spearman"] = "pearson",
-        include: Iterable[Any] | None = None,
-        exclude: Iterable[Any] | None = None,
-        max_correlation: float | None = None,
-        apart: Iterable[Any] | None = None,
-        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-        per_group: PerGroup = None,
-        relevance: Any = None,
-        time_limit: float | None = 10.0,
-        gap: float | None = None,
-    ) -> None:
-        super().__init__(
-            k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,
-            max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, relevance=relevance,
-            time_limit=time_limit, gap=gap,
-        )  # fmt: skip
-        self.correlation: Literal["pearson", "spearman"] = correlation
+    correlation: Literal["pearson", "spearman"] = field(default="pearson", kw_only=True)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Pick features.
@@ -196,7 +150,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
 
     def _get_support_mask(self) -> Mask:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask = np.zeros(len(self.mean_), dtype=bool)
         mask[self.selection_.indices] = True
         return mask
 
@@ -224,18 +178,12 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     k : int, optional
         How many samples to pick; by default the rank of the table, the paper's choice. With `max_correlation`, `apart`
         or `groups`, by default as many as these allow.
-    c, method, apart, groups, per_group, time_limit, gap
-        As for `IsometryFeatureSelector`, with samples in place of features.
-    max_correlation : float, optional
-        No two picked samples have a larger absolute cosine.
+    c, method, include, exclude, max_correlation, apart, groups, per_group, time_limit, gap
+        As in `isopursuit.select`. Columns are samples, by row number.
     standardize : bool
         Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each", None or "auto"
-        The length that counts as 1, by default ("auto") the median length of the samples that may be picked. "each":
-        every sample has length 1, so that angles alone decide. A number: lengths are divided by it. None: lengths are
-        as they came, the paper's choice.
-    include, exclude : iterables of row numbers, optional
-        Samples that must or must not be picked.
+        The length that counts as 1, as in `isopursuit.select`. "auto" is "median".
     relevance : float, optional
         The weight of the scores that are passed to `fit`: 0 is orthogonality alone, 1 is relevance alone. Default: 0.5.
         In between, lengths are changed such that near the ideal the loss is a weighted sum of both
@@ -250,7 +198,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The picked samples as they came, in that order.
     labels_ : ndarray of int (n_samples,)
         For every sample the position of its nearest picked sample.
-    selection_, certificate_, loss_, lower_bound_, optimal_, unit_, mean_, scale_, n_features_in_, feature_names_in_
+    selection_, loss_, mean_, scale_, n_features_in_, feature_names_in_
         As for `IsometryFeatureSelector`; candidates are samples.
 
     Examples
@@ -263,10 +211,8 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     4.0231: proved optimal
     """
 
-    kind, what = "rows", "samples"
-    sample_indices_: Indices
-    samples_: Array
-    labels_: Indices
+    kind: ClassVar[Literal["rows", "features"]] = "rows"
+    what: ClassVar[str] = "samples"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
         """Pick samples.

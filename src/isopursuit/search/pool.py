@@ -2,7 +2,7 @@
 
 The pool has the only index map of a search. Inside, columns are known by their *positions* in the pool, integers from 0
 to count − 1; `to_caller` turns them into the caller's column numbers, once, for callbacks and the answer. A part of a
-pool (`among`) is another pool with its own positions.
+pool is another pool with its own positions.
 
 Some columns are *resident*: they are in memory as one array, the included ones first. The proof solves its relaxation
 over the resident columns and loads more when passes find that they matter. A pool in memory supports passes too.
@@ -31,7 +31,7 @@ from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.largest import first_allowed, largest
 from isopursuit.search.passes import OutOfTimeError, fold_until, usable
 from isopursuit.search.rules import Rules
-from isopursuit.search.scan import FirstEqual, Lengths
+from isopursuit.search.scan import Lengths
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
@@ -287,22 +287,6 @@ class Pool:
         nothing = np.zeros(0, dtype=np.intp)
         return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
 
-    def _first_equal(self, subset: Indices, values: Array) -> Indices:
-        """The first columns that are equal to these up to sign, if there is time for a pass."""
-        free = ~np.isin(subset, self.include)
-        if not free.any():
-            return subset
-        task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
-        first: Indices | None = None
-        try:
-            first = self.ask(task, self.clock)
-        except KeyboardInterrupt:  # the answer is known and must not be lost
-            self.clock.pressed()
-        numbers = subset.copy()
-        if first is not None:
-            numbers[free] = np.where(first >= 0, first, subset[free])
-        return numbers
-
     # ------------------------------------------------------------------------------------------ parts of a pool
     def distinct(self) -> Pool:
         """The pool without columns that are equal up to sign, in an order that depends only on their entries.
@@ -343,12 +327,6 @@ class Pool:
             return self
         return self._with(rotated(self.X), np.arange(self.count), self.include)
 
-    def among(self, positions: Indices) -> Pool:
-        """The pool of these columns (sorted, with the included ones); its i-th column is `positions[i]` of this one."""
-        assert self.X is not None
-        X = np.ascontiguousarray(self.X[:, :, positions])
-        return self._with(X, positions, np.searchsorted(positions, self.include)).reduced()
-
     def _with(self, X: Array, positions: Indices, include: Indices) -> Pool:
         caller = positions if self.caller is None else self.caller[positions]
         include = include.astype(np.intp)
@@ -384,13 +362,11 @@ class Pool:
     def answer(self, found: SearchOutcome, method: str) -> Search:
         """The result, in the caller's numbers; the loss comes from singular values.
 
-        If float64 cannot decide whether the subset is best, the status becomes "precision". Of columns of a source that
-        are equal up to sign, the answer has the first.
+        If float64 cannot decide whether the subset is best, the status becomes "precision".
         """
         subset, numbers = self.at_points(found.subset), found.subset
         notes = self.notes + found.notes
         if self.X is None:
-            numbers = self._first_equal(numbers, subset[0])
             notes += (f"{len(self.pass_seconds)} passes over {self.count:,} columns.",)
         numbers = numbers if self.caller is None else self.caller[numbers]
         order = np.argsort(numbers)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.html import Shown, Summary
+from isopursuit._core.html import Summary
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
 from isopursuit._core.options import SubsetOptions, as_exponent, as_repeatable, as_subset_options
 from isopursuit._core.progress import shown
@@ -54,48 +54,20 @@ class Swap:
         return f"{printable(self.out)} out, {printable(self.into)} in: loss {loss_text(self)}"
 
 
-@dataclass(frozen=True)
-class Audit(Shown):
-    """The answer of `audit` about given columns.
+@dataclass(frozen=True, kw_only=True)
+class Audit(Selection):
+    """The answer of `audit`: the given columns as a `Selection` with their prices, and how good they are.
 
     Attributes
     ----------
-    given : Selection
-        The given columns, with the price and the best replacement of each. `given.search` has their loss and the bound.
     best : Search
         The best subset found, and whether it is proved to be the best of all.
     swap : Swap or None
         The single swap with the lowest loss; None if no column can replace another, or if there was no time.
     """
 
-    given: Selection
     best: Search
     swap: Swap | None
-
-    @property
-    def indices(self) -> Indices:
-        """The given columns, ascending."""
-        return self.given.indices
-
-    @property
-    def labels(self) -> Labels:
-        """Their labels, or their numbers if there are no labels."""
-        return self.given.labels
-
-    @property
-    def k(self) -> int:
-        """How many columns were given."""
-        return self.given.k
-
-    @property
-    def loss(self) -> float:
-        """The loss of the given columns."""
-        return self.given.loss
-
-    @property
-    def log_loss(self) -> float:
-        """Its logarithm."""
-        return self.given.log_loss
 
     @property
     def lower_bound(self) -> float:
@@ -105,7 +77,7 @@ class Audit(Shown):
     @property
     def gap(self) -> float:
         """(loss − lower_bound) / loss: the largest possible decrease of the loss, relative to it."""
-        return self.given.search.gap
+        return self.search.gap
 
     @property
     def excess(self) -> float:
@@ -116,17 +88,12 @@ class Audit(Shown):
     @property
     def optimal(self) -> bool:
         """Whether the given columns are proved to be a best subset."""
-        return self.given.search.optimal
+        return self.search.optimal
 
     @property
     def best_labels(self) -> Labels:
         """The labels of the best subset found."""
         return tuple(name_of(self.best.labels, i) for i in self.best.indices.tolist())
-
-    @property
-    def unit(self) -> str:
-        """The length that counts as 1."""
-        return self.given.unit
 
     @property
     def verdict(self) -> str:
@@ -143,35 +110,28 @@ class Audit(Shown):
             return above
         return f"{above}, which is {self.best.verdict}"
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the reader."""
-        return self.given.notes
-
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the given columns with their prices, the bound, the best swap and the best subset found."""
-        given = self.given.as_dict()
+        given = super().as_dict()
         kept = (
             "indices", "labels", "c", "k", "unit", "loss", "log_loss", "lower_bound", "gap", "choices", "alternatives",
+            "verdict", "notes",
         )  # fmt: skip
         return {
             **{name: given[name] for name in kept},
             "excess": plain(self.excess),
             "optimal": self.optimal,
-            "verdict": self.verdict,
             "swap": None if self.swap is None else self.swap.as_dict(),
             "best": self.best.as_dict(),
-            "notes": list(self.notes),
         }
 
     def overview(self) -> Summary:
         """What is shown of the answer."""
-        given = self.given.overview()
+        given = super().overview()
         best = f"loss {loss_text(self.best)}, {self.best.verdict}: {', '.join(map(str, self.best_labels))}"
         return replace(
             given,
-            title=f"{self.k} given column{'s' * (self.k > 1)}: loss {self.given.search.loss_words}",
-            verdict=self.verdict,
+            title=f"{self.k} given column{'s' * (self.k > 1)}: loss {self.search.loss_words}",
             lines=[*given.lines, f"no subset is below {loss_text(self.lower_bound)}"],
             more=[f"best found: {best}", f"best swap: {'none' if self.swap is None else self.swap}"],
         )
@@ -247,7 +207,9 @@ def audit(
     started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     # notes about swaps are left out, since `swap` reports the best one
-    return Audit(replace(given, search=started, notes=best.notes, call=call), best, swap)
+    known: dict[str, Any] = {one.name: getattr(given, one.name) for one in fields(given)}
+    known |= {"search": started, "notes": best.notes, "call": call}
+    return Audit(**known, best=best, swap=swap)
 
 
 def _judged(X: Any, columns: Iterable[Any], c: float, options: SubsetOptions) -> tuple[Problem, Indices]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from isopursuit._core.html import Shown, Summary
+from isopursuit._core.linalg import spectrum
 from isopursuit._core.text import LogLoss, loss_text, plain, power_text
 from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.data._matrix import frame_names
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import Aggregate
+from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.results import IMPROVES, Pursuit, Search
 
 LISTED = 3  # alternatives of each kind in the text of a selection
@@ -149,6 +152,22 @@ class Selection(Shown):
     def loss_per_point(self) -> float:
         """The loss of a typical point, whose ideal is k: the mean of the losses if `loss` is their sum."""
         return self.search.per_point.loss
+
+    @cached_property
+    def order(self) -> Indices:
+        """The picked columns, most useful first: the best single one, then always the one that gives the least loss.
+
+        A list that is cut short then keeps the columns that matter most. Ties go to the lowest number.
+        """
+        points = self.matrix.reshape(self.points, -1, self.k)
+        R: Array = np.asarray(np.linalg.qr(points, mode="r"))  # an orthogonal change of the rows keeps all losses
+        first: list[int] = []
+        rest = list(range(self.k))
+        while rest:
+            stack: Array = np.stack([R[:, :, [*first, i]] for i in rest])
+            losses = self.aggregate.log_total(log_spectral_loss(spectrum(stack), self.c))
+            first.append(rest.pop(int(np.argmax(losses <= losses.min() + IMPROVES))))
+        return self.indices[first]
 
     @property
     def gram(self) -> Array:

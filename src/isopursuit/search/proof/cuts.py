@@ -95,8 +95,8 @@ class Cuts:
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The result of one pass: the m smallest scores of every cut (J, m), and the columns that no cut excludes, as many as
-    there is room for, and their number.
+    """The result of one pass: the m smallest scores of every cut (J, m), and the columns that no cut excludes and their
+    number.
     """
 
     least: Array

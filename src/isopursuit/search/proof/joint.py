@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.types import Array
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
+from isopursuit.search._joint import CliqueSearch
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.local import include_first, joint_kernel, ruled, swap_descent
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof.tree import TASKS
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
-MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _cliques.pyx)
+MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _joint.pyx)
 PAIR_MEMORY = 2**28  # bytes for the list of pairs, and as many for the table of their ranks (chosen: fits a laptop)
 CHUNK = 8  # least number of pairs in a task (derived: a task takes 40 µs beside its work, a pair 5 µs or more)
 

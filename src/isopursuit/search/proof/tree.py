@@ -68,40 +68,21 @@ class Limits:
 
 
 class Snapshot(NamedTuple):
-    """The state of a tree: the best subset (sorted), its loss, the bound, and counts of nodes."""
+    """The state of a tree.
+
+    `subset` (sorted) is the best one, and `loss` is infinite above LARGEST. `least` is the least possible loss of an
+    evaluated subset, given rounding. `stop` says why a tree has ended, None if its subset is proved within a relative
+    1e-9 or within the requested gap.
+    """
 
     subset: Indices
     loss: float
     lower_bound: float
     nodes: int
     open_nodes: int
-
-
-@dataclass(frozen=True)
-class Proof:
-    """The best subset found and what is proved about it.
-
-    Attributes
-    ----------
-    subset : (k,) array
-        Columns of the subset, sorted.
-    loss, lower_bound : float
-        Its loss, and a lower bound on the loss of every subset. Losses above 1e280 count as infinite.
-    stop : StopReason or None
-        None if the subset is proved within a relative 1e-9 or within the requested gap; otherwise why it is not.
-    least : float
-        The least possible loss of an evaluated subset, given rounding.
-    nodes, evaluations : int
-        Nodes bounded and losses evaluated.
-    """
-
-    subset: Indices
-    loss: float
-    lower_bound: float
-    stop: StopReason | None
-    least: float
-    nodes: int
     evaluations: int
+    least: float
+    stop: StopReason | None
 
 
 class Task(NamedTuple):
@@ -123,28 +104,12 @@ def branch_and_bound(
     roots: Sequence[Root] | None = None,
     below: float = math.inf,
     rules: Rules | None = None,
-) -> Proof:
-    """Find the columns of least isometry loss, as many as `start` has, and prove it.
+) -> Snapshot:
+    """Find the columns of X (D, P) of least isometry loss, as many as `start` has, and prove it.
 
-    Parameters
-    ----------
-    X : (D, P) array
-        Candidate columns, none zero.
-    c : float
-        Exponent of the loss.
-    start : column indices
-        A subset to improve on; it contains `include`.
-    limits : Limits
-        Without a deadline the answer is reproducible, except for rounding.
-    include : column indices, optional
-        Columns that every subset must contain.
-    roots : pairs of a column and candidates, optional
-        Search only among subsets of `include`, one of these columns and its candidates.
-    below : float, optional
-        Search only for losses below this; it replaces the loss of `start`. If there is none, the proof has this loss
-        and the subset `start`.
-    rules : Rules, optional
-        Which columns may be picked together; `start` is allowed.
+    Every subset contains the columns `include`, which are in `start`. With `roots`, only subsets of `include`, one of
+    these columns and its candidates are searched. Only losses below `below` are searched; if there is none, the answer
+    has this loss and the subset `start`. Without a deadline it is reproducible, except for rounding.
     """
     search = _Search(X, c, start, limits, np.asarray(include, np.int32), below, rules)
     search.plant(roots)
@@ -155,7 +120,7 @@ def branch_and_bound(
         search.end(StopReason.INTERRUPTED)
     except MemoryError:
         search.end(StopReason.MEMORY)
-    return search.proof()
+    return search.answer()
 
 
 def tree_kernel(columns: Array, k: int, c: float, incumbent: float, rules: Rules | None = None) -> TreeKernel:
@@ -304,15 +269,21 @@ class _Search:
             or len(self.heap) + len(self.running) > (1 - 2 * CLOSED_SHARE) * self.nodes
         )
 
-    def proof(self) -> Proof:
+    def snapshot(self) -> Snapshot:
+        """The state at this moment."""
+        return Snapshot(
+            np.sort(self.best).astype(np.intp), self.loss, self._lower_bound(), self.nodes,
+            len(self.heap) + len(self.running), self.evaluations, self.least, self.stop,
+        )  # fmt: skip
+
+    def answer(self) -> Snapshot:
         """The result, after the threads have returned."""
         stop, bound = self.stop, self._lower_bound()
         if stop is None and self.limits.gap <= NODE_TOLERANCE:
             bound = self.loss  # to within NODE_TOLERANCE, as promised
         if stop is None and self.least < self.loss * (1 - max(STATED, self.limits.gap)):
             stop = StopReason.PRECISION
-        bound = min(bound, self.least)
-        return Proof(self._sorted(), self.loss, bound, stop, self.least, self.nodes, self.evaluations)
+        return self.snapshot()._replace(lower_bound=min(bound, self.least), stop=stop)
 
     def _watch(self) -> None:
         """Check the clock and report."""
@@ -321,9 +292,7 @@ class _Search:
             self.end(StopReason.TIME)
         elif self.limits.report is not None and not self.over and clock.seconds >= self.reported + REPORT_SECONDS:
             self.reported = clock.seconds
-            open_nodes = len(self.heap) + len(self.running)
-            snapshot = Snapshot(self._sorted(), self.loss, self._lower_bound(), self.nodes, open_nodes)
-            if self.limits.report(snapshot):
+            if self.limits.report(self.snapshot()):
                 self.end(StopReason.INTERRUPTED)
 
     def _record(self, task: Task) -> None:
@@ -346,9 +315,6 @@ class _Search:
     def _push(self, node: OpenNode) -> None:
         self.ties -= 1  # the youngest first among equal bounds
         heapq.heappush(self.heap, (node.bound, self.ties, node))
-
-    def _sorted(self) -> Indices:
-        return np.sort(self.best).astype(np.intp)
 
     def _loss(self, subset: NDArray[np.int32]) -> float:
         logarithm = log_loss_of(self.columns, subset, self.c)
