@@ -46,12 +46,11 @@ def of_rows(note: str) -> str:
 COORDINATE_OPTIONS = {
     "atoms": "--select",
     "D": "--dimension",
-    "torsions": "--dictionary",
     "include": "--must-include",
     "exclude": "--must-exclude",
 }
 KEYWORD = re.compile(
-    r"\b(atoms|D|torsions|shapes|include|exclude|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
+    r"\b(atoms|D|include|exclude|dictionary|periodic|topology|frames|neighbours|time_limit)="
     r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
 )
 
@@ -61,10 +60,9 @@ def of_coordinates(message: str) -> str:
 
     Examples
     --------
-    >>> of_coordinates("Pass atoms='all', D=2, time_limit=9, or frames=. leave_out=True leaves them out.")
-    'Pass --select all, --dimension 2, --time-limit 9, or --frames. --leave-out leaves them out.'
+    >>> of_coordinates("Pass atoms='all', D=2, time_limit=9, or frames=.")
+    'Pass --select all, --dimension 2, --time-limit 9, or --frames.'
     """
-    message = message.replace("leave_out=True", "--leave-out").replace("unit=None", "--unit none")
 
     def option(found: re.Match[str]) -> str:
         name, *values = found.groups()
