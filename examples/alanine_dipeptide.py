@@ -19,7 +19,7 @@ import numpy as np
 
 import isopursuit as ip
 from isopursuit.molecules import find_bonds, load_alanine_dipeptide, torsion_shapes
-from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_point_losses, plot_torsions
+from isopursuit.show import plot_coordinates, plot_dimension, plot_manifold, plot_point_losses, plot_torsions
 
 output = Path("output")
 output.mkdir(exist_ok=True)
@@ -56,8 +56,8 @@ found.to_table(output / "alanine_dipeptide.csv")
 print((output / "plumed.dat").read_text(encoding="utf-8"))
 
 # %%
-# The manifold coloured by each of the two torsions, their plane (a Ramachandran plot), the loss at each frame, how
-# often each torsion is picked at single frames, and the molecule with the four torsions.
+# The manifold coloured by each of the two torsions, their plane (a Ramachandran plot), the loss at each frame, the
+# comparison of dimensions, and the molecule with the four torsions.
 
 trajectory = found.trajectory
 values = found.values()
@@ -69,9 +69,10 @@ for ax, name, one in zip(axes[0], names, values[some].T, strict=True):
     plot_manifold(shapes, one, ax=ax, label=name, cyclic=True)
 plot_coordinates(*values.T, axes[1, 0], labels=names, cyclic=True)
 plot_point_losses(losses, axes[1, 1], points=found.points, ideal=2, noun="frame")
-plot_frequencies(found.pointwise, ax=axes[2, 0])
+plot_dimension(found.scan, axes[2, 0])
 atoms = trajectory.names or trajectory.symbols
-torsions = four.matrices.torsions[four.selection.indices]
+place = {int(serial): i for i, serial in enumerate(trajectory.serials)}
+torsions = [[place[atom] for atom in row] for row in four.atoms]
 bonds = find_bonds(trajectory)
 plot_torsions(atoms, torsions, axes[2, 1], bonds=bonds, positions=trajectory.positions[0], labels=four.labels)
 figure.savefig(output / "alanine_dipeptide.png", dpi=120)

@@ -10,14 +10,8 @@ from scipy.sparse.csgraph import connected_components
 
 import isopursuit as ip
 from isopursuit.manifold import tangent_spaces
-from isopursuit.molecules import (
-    Trajectory,
-    rotatable_bonds,
-    shape_gradients,
-    shape_values,
-    torsion_gradients,
-    torsion_rows,
-)
+from isopursuit.molecules import Trajectory, rotatable_bonds
+from paper.shapes import all_torsions, shape_gradients, shape_values, torsion_gradients
 
 NEIGHBOURS = 1_000  # frames per tangent space
 
@@ -28,9 +22,9 @@ def torsion_matrices(ethanol: Trajectory, frames: np.ndarray) -> tuple[np.ndarra
     As in the paper, a gradient of length t gets length 1/g(t) before it is projected: then a torsion that mostly
     describes vibrations across the manifold does not look like a coordinate.
     """
-    rows = torsion_rows(ethanol, "all")
+    rows = all_torsions(len(ethanol.numbers))
     spaces = tangent_spaces(shape_values(ethanol.positions), frames, D=2, neighbours=NEIGHBOURS)
-    projected, lengths = shape_gradients(ethanol.positions[frames], spaces.bases, rows, frames=frames)
+    projected, lengths = shape_gradients(ethanol.positions[frames], spaces.bases, rows, frames)
     normalized = ip.symmetric_normalize(lengths.reshape(1, -1)).reshape(lengths.shape)
     return rows, projected * (normalized / lengths)[:, None]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from isopursuit.data import DATASETS, Dataset, read_table
 from isopursuit.errors import ParameterError
-from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, rotatable_bonds, torsion_labels
+from isopursuit.molecules import ETHANOL_BONDS, internal_labels, load_ethanol, rotatable_bonds
 from paper import printed
 from paper.ethanol import NEIGHBOURS, torsion_matrices, turning_rates
 
@@ -167,7 +167,7 @@ def molecule(data: str) -> Molecule:
     rows, matrices = torsion_matrices(ethanol, frames)
     rates = turning_rates(ethanol.positions[frames], rows, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
-    return Molecule(matrices, torsion_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
+    return Molecule(matrices, internal_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
 
 
 @cache

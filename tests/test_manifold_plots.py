@@ -1,7 +1,5 @@
 """Pictures of manifolds, their coordinates, and torsions on molecules."""
 
-import sys
-
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -9,11 +7,12 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from manifolds import clifford_torus
 
 import isopursuit as ip
 from isopursuit import show as plots
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.manifold import clifford_torus, differentials, tangent_spaces
+from isopursuit.manifold import tangent_spaces
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -42,12 +41,11 @@ def drawn(ax):
 def torus():
     manifold = clifford_torus(800)
     spaces = tangent_spaces(manifold.points, range(40), D=2, neighbours=40)
-    found = differentials(manifold.dictionary.take(range(40)), spaces)
-    return manifold, spaces, found
+    return manifold, spaces
 
 
 def test_the_manifold_is_shown_by_its_principal_components(torus):
-    manifold, _, _ = torus
+    manifold, _ = torus
     values = manifold.dictionary.value("first arc")
     ax = drawn(plots.plot_manifold(manifold.points, values, label=HOSTILE))
     shown = ax.collections[0].get_offsets()
@@ -64,7 +62,7 @@ def test_the_manifold_is_shown_by_its_principal_components(torus):
 
 
 def test_angles_a_turn_apart_have_the_same_colour(torus):
-    manifold, _, _ = torus
+    manifold, _ = torus
     values = manifold.dictionary.value("first arc")
     first, second = (plots.plot_manifold(manifold.points, v, cyclic=True) for v in (values, values + 2 * np.pi))
     np.testing.assert_allclose(first.collections[0].get_array(), second.collections[0].get_array(), atol=1e-12)
@@ -74,7 +72,7 @@ def test_angles_a_turn_apart_have_the_same_colour(torus):
 
 
 def test_the_spectra_show_where_the_dimension_is(torus):
-    _, spaces, _ = torus
+    _, spaces = torus
     ax = drawn(plots.plot_spectra(spaces))
     assert "D = 2" in legend(ax)
     mean = next(line for line in ax.lines if line.get_label() == "mean")
@@ -82,7 +80,7 @@ def test_the_spectra_show_where_the_dimension_is(torus):
 
 
 def test_dimensions_are_losses_with_their_range_over_redraws_and_random_functions(torus):
-    manifold, _, _ = torus
+    manifold, _ = torus
     scan = ip.find_coordinates(manifold.points, [1, 2, 3], dictionary=manifold.dictionary, frames=30).scan
     ax = drawn(plots.plot_dimension(scan))
     dots = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
@@ -92,29 +90,15 @@ def test_dimensions_are_losses_with_their_range_over_redraws_and_random_function
     assert "best of random functions" in legend(ax)
 
 
-def test_frequencies_are_counts_over_points(torus):
-    _, _, found = torus
-    picked = ip.select_pointwise(found)
-    ax = drawn(plots.plot_frequencies(picked, shown=3))
-    top = np.argsort(-picked.counts, kind="stable")[:3]
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx((picked.counts[top] / 40).tolist())
-    assert texts(ax.get_yticklabels()) == [found.labels[i] for i in top]
-    ax = drawn(plots.plot_frequencies(picked, kind="subsets"))
-    assert texts(ax.get_yticklabels())[0] == " + ".join(picked.subsets[0].labels)
-    with pytest.raises(ParameterError, match="subsets"):
-        plots.plot_frequencies(picked, kind="pairs")
-
-
 BACKBONE = ["CH3", "C", "N", "CA", "C", "N"]
 CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
 ZIGZAG = np.array([[1.2 * i, 0.7 * (i % 2), 0.1 * i * (i % 3)] for i in range(6)])
 
 
 @pytest.mark.parametrize("bonds", [CHAIN, []])
-def test_torsions_are_marked_on_the_molecule_with_or_without_rdkit_and_bonds(bonds, monkeypatch):
+def test_torsions_are_marked_on_the_molecule_with_or_without_bonds(bonds):
     labels = ["φ (ACE:C–ALA:N–ALA:CA–ALA:C)", "ψ (ALA:N–ALA:CA–ALA:C–NME:N)"]
     rows = [[1, 2, 3, 4], [2, 3, 4, 5]]
-    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
     ax = drawn(plots.plot_torsions(BACKBONE, rows, bonds=bonds, positions=ZIGZAG, labels=labels))
     assert sorted(texts(ax.texts)) == sorted([*BACKBONE, "φ", "ψ"])
     assert legend(ax) == labels
@@ -127,15 +111,12 @@ def test_torsions_are_marked_on_the_molecule_with_or_without_rdkit_and_bonds(bon
     assert axes[0].get_color() != axes[1].get_color()
 
 
-@pytest.mark.needs("rdkit")
-def test_bonds_place_the_atoms_of_a_molecule():
+def test_distances_and_angles_are_thin_lines():
     ax = drawn(
-        plots.plot_torsions(BACKBONE, [[0, 1, 2, 3]], bonds=CHAIN, positions=ZIGZAG, labels=["CH3–C–N–CA torsion"])
+        plots.plot_torsions(BACKBONE, [[0, 5], [1, 2, 3]], bonds=CHAIN, positions=ZIGZAG, labels=["far", "bend"])
     )
-    assert legend(ax) == ["1: CH3–C–N–CA torsion"]
-    places = np.array([text.get_position() for text in ax.texts if text.get_text() in BACKBONE])
-    lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)
-    np.testing.assert_allclose(lengths, lengths[0], rtol=0.1)
+    assert legend(ax) == ["1: far", "2: bend"]
+    assert [line.get_linewidth() for line in ax.lines] == [1.2] * 5 + [1.5] * 3
 
 
 def test_a_large_molecule_names_only_the_atoms_of_its_torsions():
@@ -152,7 +133,7 @@ def test_torsions_of_other_atoms_are_refused():
 
 
 def test_coordinates_span_the_plane(torus):
-    manifold, _, _ = torus
+    manifold, _ = torus
     x, y = (manifold.dictionary.value(label) for label in manifold.truth)
     ax = drawn(plots.plot_coordinates(x, y, labels=manifold.truth, colours=x + y))
     np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([x, y]), atol=1e-12)

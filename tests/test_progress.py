@@ -122,13 +122,13 @@ def test_greedy_search_over_a_source_shows_how_many_columns_are_picked(monkeypat
 
 
 def test_coordinates_show_their_stages(monkeypatch):
-    from isopursuit.manifold import swiss_roll
+    from manifolds import swiss_roll
 
     lines = []
     monkeypatch.setattr(progress.LiveLine, "show", lambda self, line: lines.append(line))
     roll = swiss_roll(500, noise=0.1)
     ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, frames=20, progress=True)
-    assert lines[0].startswith("estimating tangent spaces: ")
+    assert any(line.startswith("estimating tangent spaces: ") for line in lines)
     assert any(line.startswith("searching, best loss per point ") and line.endswith("of 60 s") for line in lines)
 
 

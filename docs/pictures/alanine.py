@@ -11,7 +11,8 @@ def draw():
     """Write alanine.svg."""
     found = ip.find_coordinates(load_alanine_dipeptide(), 2)
     trajectory = found.trajectory
-    torsions = found.matrices.torsions[found.selection.indices]
+    place = {int(serial): i for i, serial in enumerate(trajectory.serials)}
+    torsions = [[place[atom] for atom in row] for row in found.atoms]
     with picture(FOLDER / "alanine.svg", 5.5, 7.6, rows=2, height_ratios=(1.5, 1)) as (plane, molecule):
         plot_coordinates(*found.values().T, plane, labels=found.labels, cyclic=True)
         plane.collections[0].set_rasterized(True)

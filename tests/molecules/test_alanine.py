@@ -4,7 +4,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 from oracles import losses
-from steps import torsion_matrices
 
 import isopursuit as ip
 from isopursuit.molecules import load_alanine_dipeptide, torsion_values
@@ -99,26 +98,15 @@ def test_the_file_says_where_it_comes_from_and_is_small():
         assert fact in text
 
 
-@pytest.mark.parametrize("D", [2, 4])
-@pytest.mark.parametrize("neighbours", [100, 300])
+@pytest.mark.parametrize(("D", "neighbours"), [(2, 300), (4, 100)])
 def test_one_torsion_about_each_bond_of_the_backbone_is_picked(peptide, D, neighbours):
     """φ and ψ are about the bonds of the alpha carbon; the oracle evaluates every subset at every frame."""
-    heavy = peptide.select("heavy")
-    X = torsion_matrices(heavy, range(50, 10_000, 100), D=D, neighbours=neighbours)
-    found = ip.select(X, method="exact", aggregate="trimmed")
-    order = keys(heavy)
-    axes = {tuple(order[i] for i in sorted(X.torsions[column, 1:3])) for column in found.indices}
+    found = ip.find_coordinates(peptide, D, dictionary="bonds", groups=range(10), neighbours=neighbours)
+    order = keys(peptide)
+    axes = {tuple(order[i] for i in sorted(row[1:3])) for row in found.atoms}
     assert axes == {bond for bond in BACKBONE if D == 4 or "ALA:CA" in bond}
-    subsets = list(combinations(range(len(X.labels)), D))
-    kept = np.sort(losses(X.matrices[:, :, subsets].transpose(2, 0, 1, 3)), axis=1)[:, :90].mean(axis=1)
+    X = found.matrices.matrices
+    subsets = list(combinations(range(X.shape[2]), D))
+    kept = np.sort(losses(X[:, :, subsets].transpose(2, 0, 1, 3)), axis=1)[:, :90].mean(axis=1)
     assert found.loss_per_point == pytest.approx(kept.min(), rel=1e-9)
-    assert found.loss_per_point < 4 * D
-    assert found.verdict == "proved optimal"
-
-
-def test_the_worst_frame_decides_a_sum_and_is_left_out_by_a_trimmed_mean(peptide):
-    X = torsion_matrices(peptide.select("heavy"), range(0, 10_000, 100), D=4, neighbours=500)
-    total, trimmed = (ip.select(X, method="exact", aggregate=aggregate) for aggregate in ("sum", "trimmed"))
-    assert np.exp(total.point_log_losses.max()) > 0.5 * total.loss
-    assert trimmed.loss_per_point < 6
-    assert total.loss_per_point > 1000
+    assert found.selection.verdict == "proved optimal"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,5 +149,5 @@ class DimensionScan:
 
 
 def _short(label: object) -> str:
-    """The name of a torsion without its atoms, or the whole label: φ of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"."""
-    return printable(str(label).split(" (")[0].removesuffix(" torsion"))
+    """The name of a function without its atoms or its kind: φ of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"."""
+    return printable(re.sub(r" (torsion|angle|distance)$", "", str(label).split(" (")[0]))

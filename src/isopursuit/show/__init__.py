@@ -3,7 +3,6 @@
 from isopursuit.show._manifold_plots import (
     plot_coordinates,
     plot_dimension,
-    plot_frequencies,
     plot_manifold,
     plot_point_losses,
     plot_spectra,
@@ -21,7 +20,6 @@ from isopursuit.show._plots import (
 __all__ = [
     "plot_coordinates",
     "plot_dimension",
-    "plot_frequencies",
     "plot_gram",
     "plot_lengths",
     "plot_manifold",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isopursuit._core.linalg import row_space
-from isopursuit._core.text import LARGE, loss_text, name_of
+from isopursuit._core.text import LARGE, loss_text
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
-from isopursuit.errors import PackageError, ParameterError, ShapeError, optional, unknown_option
-from isopursuit.selection.pointwise import PointwiseSelection
+from isopursuit.errors import ParameterError, ShapeError
 from isopursuit.show._style import (
     BLUE,
     COLOURS,
@@ -45,16 +45,9 @@ FAR = 100.0  # losses that are so many times the median are drawn at the edge (c
 HEXAGONS = 72  # hexagons across the plane, one for every 5 degrees of a torsion
 APART = 0.05  # share of the axis between the numbers of two points (about the height of a digit)
 NAMED = 60  # most atoms with names; in a larger molecule only the atoms of torsions have names (names would overlap)
-GAP, BESIDE, ASIDE = (
-    0.22,
-    0.35,
-    0.07,
-)  # bond lengths: free at each end, to the text beside an axis, between two torsions
-TAG, AXIS, LEGEND = (
-    3,
-    32,
-    44,
-)  # most characters of a name beside a bond, along an axis, and in the legend (as many as fit)
+GAP, BESIDE, ASIDE = 0.22, 0.35, 0.07  # bond lengths: free at each end, to the text beside a line, between two torsions
+# most characters of a name beside a bond, along an axis, and in the legend (as many as fit)
+TAG, AXIS, LEGEND = 3, 32, 44
 
 
 # ------------------------------------------------------------------------------------------------------- the manifold
@@ -241,49 +234,6 @@ def plot_point_losses(
     return ax
 
 
-def plot_frequencies(
-    picked: PointwiseSelection,
-    ax: Axes | None = None,
-    *,
-    kind: Literal["functions", "subsets"] = "functions",
-    shown: int = 12,
-) -> Axes:
-    """The share of points at which each function, or each set of functions, is picked.
-
-    Parameters
-    ----------
-    picked : PointwiseSelection
-        From `select_pointwise`.
-    ax : Axes, optional
-        The Axes to draw on. Default: a new figure.
-    kind : {"functions", "subsets"}
-        What to count.
-    shown : int
-        How many of the most frequent to show.
-    """
-    if kind not in ("functions", "subsets"):
-        raise unknown_option("kind", kind, ("functions", "subsets"))
-    ax, n = new_axes(ax), len(picked.searches)
-    if kind == "functions":
-        order = np.argsort(-picked.counts, kind="stable")[: min(shown, int((picked.counts > 0).sum()))]
-        names = short_heads([str(name_of(picked.labels, int(i))) for i in order])
-        counts, different = picked.counts[order].tolist(), int((picked.counts > 0).sum())
-    else:
-        most, different = picked.subsets[:shown], len(picked.subsets)
-        heads = iter(short_heads([label for one in most for label in one.labels]))
-        names = [" + ".join(next(heads) for _ in one.labels) for one in most]
-        names = [name.replace(" + ", " +\n", 1) if name.count(" + ") > 1 else name for name in names]
-        counts = [one.count for one in most]
-    drawn = ax.barh(range(len(counts)), [count / n for count in counts], color=SKY)
-    ax.bar_label(drawn, [str(count) for count in counts], padding=3, fontsize=8)
-    ax.set_yticks(range(len(counts)), names, parse_math=False)
-    ax.invert_yaxis()
-    ax.set_xlim(0, 1.1)
-    ax.set_xlabel(f"share of {n} points")
-    ax.set_title(f"The {len(counts)} most frequent of {different} {kind} picked")
-    return ax
-
-
 # ---------------------------------------------------------------------------------------------------------- dimension
 
 
@@ -336,23 +286,22 @@ def plot_dimension(scan: DimensionScan, ax: Axes | None = None) -> Axes:
 
 def plot_torsions(
     names: Sequence[str],
-    torsions: ArrayLike,
+    torsions: Sequence[Sequence[int]] | ArrayLike,
     ax: Axes | None = None,
     *,
     bonds: Sequence[tuple[int, int]] = (),
     positions: ArrayLike,
     labels: Sequence[object] | None = None,
 ) -> Axes:
-    """A molecule with torsions marked in different colours: a thick axis between two thin lines.
+    """A molecule in one frame, in the plane where it is widest, with torsions marked on it: a thick line is the axis.
 
-    Atoms are placed as RDKit (extra `chem`) draws the bonds, or else where the positions are, seen from the side that
-    shows most of the molecule.
+    Angles and distances, of three and two atoms, are thin lines.
 
     Parameters
     ----------
     names : sequence of str
-        The names of the atoms: symbol and number, or the name in the topology.
-    torsions : array_like of int (m, 4)
+        The name of each atom: symbol and number, or the name in the topology.
+    torsions : sequence of 2 to 4 atoms each
         The atoms of each torsion, by their positions in `names`.
     ax : Axes, optional
         The Axes to draw on. Default: a new figure.
@@ -370,14 +319,17 @@ def plot_torsions(
     >>> [text.get_text() for text in ax.texts]
     ['1', 'C0', 'C1', 'C2', 'C3']
     """
-    rows = np.asarray(torsions, dtype=np.intp).reshape(-1, 4)
-    atoms = {int(a) for pair in bonds for a in pair} | set(rows.ravel().tolist())
-    if not atoms <= set(range(len(names))):
-        raise ParameterError(f"bonds and torsions name atoms {sorted(atoms)}; the molecule has {len(names)}.")
-    places = _layout(len(names), bonds, positions)
+    rows = [[int(atom) for atom in row] for row in torsions]  # pyright: ignore
+    used = {atom for row in rows for atom in row}
+    if not {int(a) for pair in bonds for a in pair} | used <= set(range(len(names))):
+        raise ParameterError(f"bonds and torsions name atoms {sorted(used)}; the molecule has {len(names)}.")
+    r = np.asarray(positions, dtype=np.float64)
+    if r.shape != (len(names), 3):
+        raise ShapeError(f"positions must be ({len(names)}, 3), one row for each atom; they are {r.shape}.")
+    places = row_space(np.ascontiguousarray((r - r.mean(axis=0)).T), 2).T
     ax = new_axes(ax)
-    pairs = np.asarray(bonds, dtype=np.intp).reshape(-1, 2) if bonds else rows[:, 1:3]
-    unit = float(np.median(np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1))) if len(pairs) else 1.0
+    lines = np.array(list(bonds) or [row[:2] for row in rows], dtype=np.intp)
+    unit = float(np.median(np.linalg.norm(places[lines[:, 0]] - places[lines[:, 1]], axis=1)))
     for i, j in bonds:
         ax.plot(*_between(places, i, j, unit, 0.0), color=GREY, linewidth=1.2)
     tags = [str(i + 1) for i in range(len(rows))]
@@ -388,16 +340,20 @@ def plot_torsions(
             tags = heads
         else:
             titles = [f"{tag}: {title}" for tag, title in zip(tags, titles, strict=True)]
-    for m, (a, b, c, d) in enumerate(rows.tolist()):
+    for m, row in enumerate(rows):
         aside = ASIDE * (m - (len(rows) - 1) / 2)
-        colour = COLOURS[m % len(COLOURS)]
-        for i, j in ((a, b), (c, d)):
-            ax.plot(*_between(places, i, j, unit, aside), color=colour, linewidth=1.5)
-        ax.plot(*_between(places, b, c, unit, aside), color=colour, linewidth=6, alpha=0.6, label=titles[m])
-        x, y = _beside(places, b, c, unit).tolist()
-        ax.text(x, y, tags[m], ha="center", va="center", fontsize=9, fontweight="bold", color=colour, parse_math=False)
+        style: dict[str, Any] = {"color": COLOURS[m % len(COLOURS)]}
+        middle = (len(row) - 2) // 2  # the line that carries the name: of a torsion its axis, otherwise the first
+        for step, (i, j) in enumerate(pairwise(row)):
+            thick: dict[str, Any] = (
+                {"linewidth": 6, "alpha": 0.6} if len(row) == 4 and step == middle else {"linewidth": 1.5}
+            )
+            label = titles[m] if step == middle else None
+            ax.plot(*_between(places, i, j, unit, aside), **style, **thick, label=label)
+        x, y = _beside(places, row[middle], row[middle + 1], unit).tolist()
+        ax.text(x, y, tags[m], ha="center", va="center", fontsize=9, fontweight="bold", parse_math=False, **style)
     for i, name in enumerate(names):
-        if len(names) <= NAMED or i in rows:
+        if len(names) <= NAMED or i in used:
             x, y = places[i].tolist()
             ax.text(x, y, name, ha="center", va="center", fontsize=8, parse_math=False)
     ax.update_datalim(places)
@@ -406,30 +362,9 @@ def plot_torsions(
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_axis_off()
     ax.set_title("The picked torsions")
-    if len(rows):
+    if rows:
         plain_legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), frameon=False)
     return ax
-
-
-def _layout(atoms: int, bonds: Sequence[tuple[int, int]], positions: ArrayLike) -> Array:
-    """Where to draw each atom, (atoms, 2)."""
-    r = np.asarray(positions, dtype=np.float64)
-    if r.shape != (atoms, 3):
-        raise ShapeError(f"positions must be ({atoms}, 3), one row for each atom; they are {r.shape}.")
-    try:
-        chem, drawing = (optional(f"rdkit.Chem{part}", "chem", "Drawing molecules") for part in ("", ".rdCoordGen"))
-    except PackageError:
-        chem = drawing = None
-    if chem is None or drawing is None or not bonds:
-        return row_space(np.ascontiguousarray((r - r.mean(axis=0)).T), 2).T
-    molecule = chem.RWMol()
-    for _ in range(atoms):
-        molecule.AddAtom(chem.Atom("C"))
-    for i, j in bonds:
-        molecule.AddBond(int(i), int(j), chem.BondType.SINGLE)
-    molecule.UpdatePropertyCache(strict=False)
-    drawing.AddCoords(molecule)  # chains are stretched, and only the bonds matter
-    return np.array(molecule.GetConformer().GetPositions(), dtype=np.float64)[:, :2]
 
 
 def _beside(places: Array, i: int, j: int, unit: float) -> Array:
