@@ -489,11 +489,11 @@ TIME_WORDS = ("time limit", "time_limit")
 
 
 def stops_by_callback(now):
-    return now.seconds > 0.5
+    return now.seconds > 0.2
 
 
 def stops_by_ctrl_c(now):
-    if now.seconds > 0.5:
+    if now.seconds > 0.2:
         raise KeyboardInterrupt
 
 

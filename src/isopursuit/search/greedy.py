@@ -15,7 +15,7 @@ from isopursuit._core.types import Array, Indices, Status
 from isopursuit.errors import RankError
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
-from isopursuit.search.local import large_volume, residuals, ruled, swap_kernel
+from isopursuit.search.local import large_volume, ruled, swap_kernel
 from isopursuit.search.pool import Pool
 from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
 from isopursuit.sources.columns import MEMORY
@@ -71,13 +71,13 @@ def greedy_subset(
             continue
         if known is not None:
             known = Coordinates(known.squares, known.rows, min(len(subset), len(known.rows)))
-        # if the loss overflows float64 with every column, take the one farthest from the span of the others
-        number = best.index if best.index >= 0 else _farthest(pool, subset)
-        if number < 0:
+        if best.index < 0:  # the loss overflows float64 with every column
+            quick = _completed(pool, subset)
+            subset = subset if quick is None else quick
             break
         if best.values is not None and pool.X is None:
-            pool.load(np.array([number]), best.values[:, None])
-        subset = np.append(subset, number)
+            pool.load(np.array([best.index]), best.values[:, None])
+        subset = np.append(subset, best.index)
         if report(subset):
             clock = EXPIRED
     rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
@@ -87,18 +87,6 @@ def greedy_subset(
             f"loss. Pass k={rank} or less."
         )
     return subset, finished
-
-
-def _farthest(pool: Pool, subset: Indices) -> int:
-    """The column in memory whose direction is farthest from the span of the subset; −1 if all of a source are in it."""
-    positions, columns = pool.resident_positions, pool.resident_columns
-    if pool.X is not None:
-        positions, columns = np.arange(pool.count), pool.X[0]
-    unit, used = unit_columns(columns), pool.blocked(np.union1d(subset, pool.include))[positions]
-    off = np.linalg.norm(residuals(unit, unit_columns(pool.at_hand(subset))), axis=0)
-    best = int(np.where(used, -1.0, off).argmax())
-    known = not used[best] and off[best] > (pool.rows * np.finfo(np.float64).eps if pool.X is None else -1.0)
-    return int(positions[best]) if known else -1
 
 
 def _extended(basis: Array, columns: Array) -> Array:

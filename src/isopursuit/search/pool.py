@@ -20,16 +20,16 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, rotated, spectrum, unit_columns
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices, Labels, Mask
-from isopursuit.data._matrix import length_notes
+from isopursuit.data._matrix import length_notes, too_few_columns
 from isopursuit.data._units import AS_GIVEN, UnitLength
-from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
+from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.notes import scale_notes
 from isopursuit.loss.penalty import STATED, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.largest import first_allowed, largest
-from isopursuit.search.passes import OutOfTimeError, fold_until, usable
+from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.rules import Rules
 from isopursuit.search.scan import Lengths
 from isopursuit.search.settings import RESIDENT
@@ -258,7 +258,7 @@ class Pool:
         That raises an error for entries that are not finite, counts zero columns, and draws the resident columns at
         random.
         """
-        k, excluded, self.excluded = self.k, self.excluded, np.union1d(self.excluded, self.include)
+        k, self.excluded = self.k, np.union1d(self.excluded, self.include)
         self._residents = self.include, self.read(self.include)
         # enough columns to complete a subset when the time is over
         everything = Lengths(np.eye(1), None, self.columns.transform, max(RESIDENT, 2 * k))
@@ -266,12 +266,8 @@ class Pool:
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)
         self.notes += length_notes(found.zero, found.short)
-        left = self.count - found.zero - found.short
-        if left - len(excluded) < k and left - self._nonzero(excluded) < k:
-            raise ShapeError(
-                f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
-                "needed. Exclude fewer columns, or pass a smaller k."
-            )
+        if self.count - found.zero - found.short < k:
+            raise too_few_columns(self.count - found.zero - found.short, self.count, k)
         zero = self.include[~self.resident_columns.any(axis=0)].tolist()
         if zero:
             raise ParameterError(f"include names zero columns: {name_columns(zero, self.labels)}.")
@@ -280,12 +276,6 @@ class Pool:
             raise RankError(f"The included columns are linearly dependent: {names}.")
         self.load(*self.columns_of(found.largest))
         return self
-
-    def _nonzero(self, numbers: Indices) -> int:
-        """How many of these columns are neither zero nor too short."""
-        parts = (self.read(part) for part in np.array_split(numbers, 1 + len(numbers) // RESIDENT))
-        nothing = np.zeros(0, dtype=np.intp)
-        return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
 
     # ------------------------------------------------------------------------------------------ parts of a pool
     def distinct(self) -> Pool:

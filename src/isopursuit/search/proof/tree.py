@@ -86,9 +86,10 @@ class Snapshot(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
+    """A task: the least bound and the number of its nodes, the most nodes and doubted tests it may use, its result."""
 
     bound: float
+    begun: int
     nodes: int
     spare: int
     result: Future[Explored]
@@ -254,7 +255,7 @@ class _Search:
                 heapq.heappop(self.heap)
             batch = [node for _, _, node in self.taken]
             result = threads.submit(explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, work, nodes)
-            self.running.append(Task(self.taken[0][0], nodes, tests, result))
+            self.running.append(Task(self.taken[0][0], len(batch), nodes, tests, result))
             self.taken = []
             left, spare = left - nodes, spare - tests
         if not self.running:
@@ -264,10 +265,8 @@ class _Search:
     def _fails(self) -> bool:
         """Whether a trial ends the search: its gap is enough, or nearly all nodes are open."""
         # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
-        return (
-            self._gap() <= self.limits.enough
-            or len(self.heap) + len(self.running) > (1 - 2 * CLOSED_SHARE) * self.nodes
-        )
+        open_nodes = len(self.heap) + sum(task.begun for task in self.running)
+        return self._gap() <= self.limits.enough or open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
 
     def snapshot(self) -> Snapshot:
         """The state at this moment."""
