@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import pairwise_distances_argmin  # pyright: ignore[reportUnknownVariableType]
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._core.clock import Clock
@@ -32,6 +31,7 @@ from isopursuit.loss.notes import table_notes
 
 # rows that a table may have with each sample repeated, for a relevance function (derived: 80 MB a column)
 MOST_COPIES = 10_000_000
+BLOCK = 4096  # samples whose products with all picked samples are in memory (derived: 3 MB for 100)
 
 
 @dataclass(eq=False, repr=False)
@@ -297,8 +297,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _nearest(self, table: Array) -> Indices:
         """For every sample the position of its nearest picked sample."""
         origin = self.samples_.mean(axis=0)  # near the samples, so that squares of distances keep their digits
-        rows, samples = (table - origin) / self.scale_, (self.samples_ - origin) / self.scale_
-        return np.asarray(pairwise_distances_argmin(rows, samples), dtype=np.intp)
+        r = (self.samples_ - origin) / self.scale_
+        half = 0.5 * np.einsum("ij,ij->i", r, r)
+        # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr
+        blocks = ((table[first : first + BLOCK] - origin) / self.scale_ for first in range(0, len(table), BLOCK))
+        return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:
         found = cdist(self._standardized(table), self._standardized(self.samples_))
