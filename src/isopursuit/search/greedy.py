@@ -15,7 +15,7 @@ from isopursuit._core.types import Array, Indices, Status
 from isopursuit.errors import RankError
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
-from isopursuit.search.local import large_volume, ruled, swap_kernel
+from isopursuit.search.local import ruled, swap_kernel, with_large_volume
 from isopursuit.search.pool import Pool
 from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
 from isopursuit.sources.columns import MEMORY
@@ -65,14 +65,14 @@ def greedy_subset(
         best: BestColumn | None = pool.ask(task, clock)
         if best is None:
             finished, clock = False, UNLIMITED
-            quick = _completed(pool, subset)
+            quick = with_large_volume(pool, subset)
             if quick is not None:
                 return quick, finished
             continue
         if known is not None:
             known = Coordinates(known.squares, known.rows, min(len(subset), len(known.rows)))
         if best.index < 0:  # the loss overflows float64 with every column
-            quick = _completed(pool, subset)
+            quick = with_large_volume(pool, subset)
             subset = subset if quick is None else quick
             break
         if best.values is not None and pool.X is None:
@@ -99,19 +99,6 @@ def _extended(basis: Array, columns: Array) -> Array:
     return basis
 
 
-def _completed(pool: Pool, subset: Indices) -> Indices | None:
-    """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
-    if pool.rules is not None:
-        return pool.first_allowed()
-    if pool.X is not None:
-        return large_volume(pool.X, subset, pool.k).astype(np.intp)
-    if len(pool.resident_positions) < pool.k:
-        return None
-    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k)
-    rank = numerical_rank(spectrum(unit_columns(pool.resident_columns[:, some])), pool.k)
-    return pool.resident_positions[some] if rank == pool.k else None
-
-
 def _at_points(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> tuple[Indices, bool]:
     """As `greedy_subset`, at many points."""
     assert pool.X is not None
@@ -129,6 +116,6 @@ def _at_points(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
         if report(subset):
             break
     finished = len(subset) == pool.k
-    whole = subset if finished else _completed(pool, subset)
+    whole = subset if finished else with_large_volume(pool, subset)
     assert whole is not None
     return whole, finished

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit._core.linalg import pivoted_qr
+from isopursuit._core.linalg import numerical_rank, pivoted_qr, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import to_loss
@@ -271,20 +271,24 @@ def offer_large_volume(pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
     """Offer columns in memory of large volume if there is no incumbent, so that soon there is an answer. True if the
     search must stop.
     """
-    if len(incumbent.subset) < pool.k and pool.rules is not None:
-        subset = pool.first_allowed()
-        incumbent.offer(subset, pool.log_loss(subset), "large volume")
-    elif len(incumbent.subset) < pool.k:
-        X, positions, include = pool.X, np.arange(pool.count), pool.include
-        if X is None:
-            X, positions = pool.resident_columns[None], pool.resident_positions
-            include = pool.place(include)
-        if len(positions) >= pool.k:
-            subset = positions[large_volume(X, include, pool.k, clock)]
-            log_loss = pool.log_loss(subset)
-            if pool.X is not None or log_loss < np.inf:
-                incumbent.offer(subset, log_loss, "large volume")
+    if len(incumbent.subset) < pool.k:
+        subset = with_large_volume(pool, pool.include, clock)
+        if subset is not None:
+            incumbent.offer(subset, pool.log_loss(subset), "large volume")
     return len(incumbent.subset) > 0 and incumbent.report()
+
+
+def with_large_volume(pool: Pool, subset: Indices, clock: Clock = UNLIMITED) -> Indices | None:
+    """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
+    if pool.rules is not None:
+        return pool.first_allowed()
+    if pool.X is not None:
+        return large_volume(pool.X, subset, pool.k, clock).astype(np.intp)
+    if len(pool.resident_positions) < pool.k:
+        return None
+    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k, clock)
+    rank = numerical_rank(spectrum(unit_columns(pool.resident_columns[:, some])), pool.k)
+    return pool.resident_positions[some] if rank == pool.k else None
 
 
 def _excess(log_loss: float, pool: Pool) -> float:

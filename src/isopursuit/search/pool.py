@@ -63,8 +63,6 @@ class Pool:
         The duration of each pass.
     rules : Rules or None
         Which columns may be picked together; then the columns are in memory.
-    first : array or None
-        A set that the rules allow, if one is known.
     most : int or None
         If k is the size of a largest set that the rules allow: an upper bound of it.
     """
@@ -83,7 +81,6 @@ class Pool:
     unit_length: UnitLength = AS_GIVEN
     pass_seconds: tuple[float, ...] = ()
     rules: Rules | None = None
-    first: Indices | None = None
     most: int | None = None
     _residents: tuple[Indices, Array] | None = None
 
@@ -154,8 +151,6 @@ class Pool:
         rules, X, k = self.rules, self.X, self.k
         assert rules is not None
         assert X is not None
-        if self.first is not None and self.log_loss(self.first) < np.inf:
-            return self.first
 
         def finite(subset: Indices) -> bool:
             return self.log_loss(subset) < np.inf
@@ -321,12 +316,7 @@ class Pool:
         caller = positions if self.caller is None else self.caller[positions]
         include = include.astype(np.intp)
         pool = replace(self, X=X, caller=caller, include=include, excluded=include, source=None, _residents=None)
-        if self.rules is None:
-            return pool
-        first = None if self.first is None else np.flatnonzero(np.isin(positions, self.first))
-        return replace(
-            pool, rules=self.rules.take(positions), first=first if first is not None and len(first) == self.k else None
-        )
+        return pool if self.rules is None else replace(pool, rules=self.rules.take(positions))
 
     # ------------------------------------------------------------------------------------------ the caller's numbers
     def to_caller(self, positions: Indices) -> Indices:
