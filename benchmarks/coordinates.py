@@ -2,7 +2,7 @@
 
     python -m benchmarks.coordinates [SYSTEM ...]   # writes docs/tables/shapes.csv, or prints the rows of some systems
     python -m benchmarks.coordinates null           # prints what the thresholds of the words lie between
-    python -m benchmarks.coordinates noise          # prints how many of 200 dictionaries of noise are called coordinates
+    python -m benchmarks.coordinates noise          # prints how many of 200 dictionaries of noise pass for coordinates
 
 Ten draws of 100 points. Pentane is sampled exactly (tests/chains.py), ethanol and alanine dipeptide come with the
 package, adenylate kinase with MDAnalysisTests; valine and dialanine are left out unless tools/simulate_peptides.py has
@@ -87,7 +87,7 @@ SYSTEMS = {
     "torus, angles in turns": (lambda: torus(1.0), {2: "u v"}, (60, 300)),
     "torus, angles in degrees": (lambda: torus(360.0), {2: "u v"}, (60, 300)),
     "swiss roll with holes": (roll_with_holes, {2: "arc height"}, (60, 300)),
-    "robot arm": (robot_arm, {3: "a b c"}, (60, 300)),
+    "robot arm": (robot_arm, {3: "a a+b a+b+c"}, (60, 300)),  # the direction of each link
     "head direction": (head_direction, {1: "direction"}, (60, 300)),
 }
 

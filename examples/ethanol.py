@@ -20,10 +20,10 @@ import matplotlib.pyplot as plt
 
 import isopursuit as ip
 from isopursuit.manifold import internal_coordinates
-from isopursuit.molecules import load_ethanol
+from isopursuit.molecules import as_trajectory, load_ethanol
 from isopursuit.show import plot_coordinates, plot_manifold, plot_molecule
 
-ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+ethanol = as_trajectory(sys.argv[1]) if len(sys.argv) > 1 else load_ethanol()
 print(ethanol)
 
 # %%

@@ -348,11 +348,6 @@ class Coordinates(html.Shown):
         return f"dimension: {f'D = {self.D} was given' if self.scan is None else self.scan.reason}; {share}"
 
     @property
-    def heads(self) -> tuple[str, str, str]:
-        """The headings of `rows`."""
-        return "picked", "moves", "best replacement (loss with it)"
-
-    @property
     def rows(self) -> list[tuple[str, str, str]]:
         """The label of each picked function, its spread, and its best replacement with the loss after the swap."""
         rows: list[tuple[str, str, str]] = []
@@ -373,7 +368,7 @@ class Coordinates(html.Shown):
     def overview(self) -> html.Summary:
         """What is shown of the answer."""
         scan = [] if self.scan is None else str(self.scan).splitlines()[:-1]  # the reason is in the summary
-        heads = ("picked", ">moves", self.heads[2])
+        heads = ("picked", ">moves", "best replacement (loss with it)")
         return html.Summary(
             self.title, self.quality, [self.verdict], heads, self.rows, [*self.summary[1:], *scan], self.notes
         )
