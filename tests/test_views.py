@@ -5,7 +5,7 @@ import pytest
 from pages import Reader
 
 import isopursuit as ip
-from isopursuit._core.html import gram_table, table
+from isopursuit._core.html import table
 from isopursuit._core.text import loss_text
 from isopursuit.data import load_iris
 
@@ -17,7 +17,7 @@ def X():
     return load_iris().matrix()
 
 
-def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
+def test_a_selection_shows_its_verdict_and_its_columns(X):
     picked = ip.select(X, method="two-stage", labels=[f"iris {i}" for i in range(150)])
     page = Reader(picked._repr_html_())
     text = " ".join(page.words)
@@ -26,9 +26,6 @@ def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
     for choice in picked.choices:
         assert choice.label in page.words
         assert f"{choice.length:.3f}" in page.words
-    gram = picked.matrix.T @ picked.matrix
-    assert f"{gram[0, 0]:.2f}" in page.words
-    assert f"{gram[0, 1]:.2f}".replace("-", "−") in page.words
 
 
 def test_a_search_that_ran_out_of_time_says_how_far_it_may_be(X):
@@ -80,14 +77,11 @@ def test_lone_surrogates_can_be_written(X):
 
 def test_a_large_answer_stays_small():
     assert "and 80 more" in table(("a",), [(i,) for i in range(100)])
-    assert len(gram_table(np.eye(100), range(100))) < 200
-    assert gram_table(np.eye(20), range(20)).count("<td") == 400
 
 
 def test_no_colour_of_text_or_page_is_assumed(X):
     text = ip.select(X)._repr_html_()
-    assert ";color:" not in text
-    assert "rgba(" in text
+    assert "color:" not in text
 
 
 def test_a_pursuit_says_its_unit(X):

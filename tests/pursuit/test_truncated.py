@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.certificate import certify
 from isopursuit.pursuit.design import build_design
@@ -31,23 +30,6 @@ def test_the_two_products(D, rough):
     loose = 1e-4 if rough else 1e-10
     np.testing.assert_allclose(products.moments(u, rough), (x.T * u) @ x, atol=loose * 100)
     np.testing.assert_allclose(products.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
-
-
-@pytest.mark.long
-def test_threads_change_no_digit(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(130, 34_000)) / 12  # products worth several threads
-    x, u = np.ascontiguousarray(X.T), rng.normal(size=34_000)
-
-    @on_one_blas_thread
-    def answers():
-        products = HostProducts(x)
-        return products.moments(u), products.forms(X @ x)
-
-    several = answers()
-    monkeypatch.setattr("isopursuit.pursuit.products.processors", lambda: 1)
-    for one, other in zip(answers(), several, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.needs("torch")

@@ -12,22 +12,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from isopursuit._core.outputs import write_whole
-from isopursuit._core.text import fixed, number, signed
-from isopursuit._core.types import Array
+from isopursuit._core.text import signed
 from isopursuit.errors import printable
 
 ROWS = 20  # most rows of a table in a notebook (chosen: a screen)
-NUMBERED = 13  # most columns of a Gram matrix whose cells have numbers (as many as fit in a notebook)
-DRAWN = 40  # most columns of a Gram matrix in a notebook (derived: 1,600 cells of 130 bytes are 200 kB)
 CELL = "padding:2px 8px;text-align:left"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is shown of a result: title and verdict, lines, a table, more lines, notes, and a matrix in notebooks.
+    """What is shown of a result: title and verdict, lines, a table, more lines, and notes.
 
     A head of the table that begins with ">" is that of a column of numbers.
     """
@@ -39,8 +34,6 @@ class Summary:
     rows: Sequence[Sequence[object]] = ()
     more: Sequence[str] = ()
     notes: Sequence[str] = ()
-    gram: Array | None = None
-    labels: Sequence[object] = ()
 
     def text(self) -> str:
         """As text for a terminal."""
@@ -64,8 +57,6 @@ class Summary:
                 for row in self.rows
             ]
             parts.insert(1, table([name.lstrip(">") for name in self.head], rows))
-        if self.gram is not None:
-            parts.append(gram_table(self.gram, self.labels))
         return result(self.title, self.verdict, *parts, notes=self.notes)
 
 
@@ -132,39 +123,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], shown: int = RO
     if len(rows) > shown:
         lines.append(f'<tr><td style="{CELL}" colspan="{len(rows[0])}">… and {len(rows) - shown} more</td></tr>')
     return f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
-
-
-def shade(value: float, extent: float) -> str:
-    """A background for a signed number: orange above 0, blue below, translucent to keep text legible in both themes.
-
-    Examples
-    --------
-    >>> shade(0.5, 1.0), shade(-1.0, 1.0)
-    ('rgba(213,94,0,0.35)', 'rgba(0,114,178,0.70)')
-    """
-    colour = "213,94,0" if value > 0 else "0,114,178"
-    return f"rgba({colour},{0.7 * min(abs(value) / extent, 1.0):.2f})"
-
-
-def gram_table(gram: Array, labels: Sequence[object]) -> str:
-    """A Gram matrix as a small coloured table; the title of each cell gives the pair and its value."""
-    if len(gram) > DRAWN:
-        return f"<p>The {len(gram)} × {len(gram)} Gram matrix is too large to show here.</p>"
-    names = [escape(label) for label in labels]
-    extent = max(1.0, float(np.abs(gram).max()))
-    small = len(gram) <= NUMBERED
-    side = "padding:1px 4px;text-align:right;font-size:smaller" if small else "padding:0;min-width:8px;height:8px"
-    lines: list[str] = []
-    for name, row in zip(names, gram.tolist(), strict=True):
-        cells = [
-            f'<td style="{side};background:{shade(value, extent)}" title="{name} · {other}: {number(value)}">'
-            f"{fixed(value) if small else ''}</td>"
-            for other, value in zip(names, row, strict=True)
-        ]
-        head = f'<th style="padding:0 8px 0 0;text-align:left;font-weight:normal;white-space:nowrap">{name}</th>'
-        lines.append(f"<tr>{head if small else ''}{''.join(cells)}</tr>")
-    caption = '<div style="margin-top:1em">inner products (ideal: 1 on the diagonal, 0 off it)</div>'
-    return f'{caption}<table style="border-collapse:collapse">{"".join(lines)}</table>'
 
 
 def result(title: str, verdict: str, *parts: str, notes: Sequence[str] = ()) -> str:

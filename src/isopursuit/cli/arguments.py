@@ -149,9 +149,6 @@ class Table:
     missing: Annotated[
         str, typer.Option("--missing", help="More words for missing cells besides NA, - and the like, by commas.")
     ] = ""
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
-    ] = None
 
 
 @dataclass(frozen=True)

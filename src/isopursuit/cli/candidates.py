@@ -25,7 +25,6 @@ from isopursuit.errors import (
     RankError,
     ShapeError,
     did_you_mean,
-    optional,
 )
 from isopursuit.sources.columns import as_source, open_source
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from isopursuit import data
     from isopursuit._core.types import Label, Unit
 
-READING = [one.name for one in fields(Table) if one.name not in ("file", "scheduler")]  # as in the header of a proof
+READING = [one.name for one in fields(Table) if one.name != "file"]  # as in the header of a proof
 LARGE_FILE = 2**26  # bytes; larger .npy files of rows are streamed, because a table in memory takes several copies
 
 
@@ -79,9 +78,8 @@ class Input:
         return DEFAULT_UNITS["rows" if self.samples else "features"] if given is None else as_unit_option(given)
 
     def is_streamed(self) -> bool:
-        """Whether files are streamed: the name is a pattern and not a file, or a cluster reads the files."""
-        pattern = any(sign in str(self.file) for sign in "*?[")
-        return self.options.scheduler is not None or (pattern and not is_there(self.file))
+        """Whether files are streamed: the name is a pattern and not a file."""
+        return any(sign in str(self.file) for sign in "*?[") and not is_there(self.file)
 
     def is_large(self) -> bool:
         """Whether to stream a file of rows: a large .npy file, and no option that needs the table in memory."""
@@ -97,24 +95,10 @@ class Input:
         given = self._whole_table_options() | {f"--{name.replace('_', '-')}": value for name, value in also.items()}
         for option, value in given.items():
             if value:
-                raise ParameterError(
-                    f"{option} is not available for streamed files. Pass a single file without --scheduler."
-                )
+                raise ParameterError(f"{option} is not available for streamed files. Pass a single file.")
         columns = open_source(self.file, "rows")
         self._check_size(*columns.shape[::-1])
-        address, standardize = self.options.scheduler, self.options.standardize
-        if address is None:
-            yield Candidates(self, as_source(columns, standardize=standardize))
-            return
-        distributed = optional("distributed", "dask", "--scheduler")
-        from isopursuit.sources.cluster import on_cluster
-
-        try:
-            client = distributed.Client(address, timeout=10)
-        except (OSError, ValueError) as error:
-            raise ParameterError(f"No Dask scheduler answers at {address}: {one_line(error)}.") from None
-        with client:
-            yield Candidates(self, as_source(on_cluster(columns), standardize=standardize))
+        yield Candidates(self, as_source(columns, standardize=self.options.standardize))
 
     def read(self) -> Candidates:
         """The rows or columns of a table in memory.
@@ -311,6 +295,7 @@ class Candidates:
             number = self.names.get(one, place.get(str(int(one))) if one.isdecimal() else None)
             if number is None:
                 hint = did_you_mean(one, self.names) or f"The first is {next(iter(self.names))!r}."
+                hint = "To name columns pass --features." if self.input.samples and one in self.table.columns else hint
                 raise LabelError(f"{option} {one!r}: there is no such {self.input.kind} to pick from. {hint}")
             found.add(number)
         return sorted(found)

@@ -16,7 +16,7 @@ import typer
 from isopursuit._core.clock import Clock
 from isopursuit.cli.arguments import Outputs, ReportFile
 from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes
-from isopursuit.cli.words import of_coordinates
+from isopursuit.cli.words import on_command_line
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
             before = clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
             given["time_limit"] = before.remaining_limit
         found = find_coordinates(**given, callback=watch)
-    notes = [of_coordinates(note) for note in (*read, *found.notes)]
+    notes = [on_command_line(note) for note in (*read, *found.notes)]
     answer = {"file": str(options.data), **found.as_dict(), "notes": notes}
     contents: dict[Path, Callable[[], str | bytes]] = {}
     if outputs.output is not None:
@@ -227,9 +227,9 @@ def _options_in_errors() -> Generator[None]:
     try:
         yield
     except RangeError as error:  # another type, since this command has no --standardize
-        raise InputError(of_coordinates(str(error))) from None
+        raise InputError(on_command_line(str(error))) from None
     except IsoPursuitError as error:
-        raise type(error)(of_coordinates(str(error))) from None
+        raise type(error)(on_command_line(str(error))) from None
 
 
 def _page(found: Coordinates) -> str:

@@ -131,7 +131,7 @@ class IsometrySelector(BaseEstimator):
         return (*notes, Caution(f"standardized, a constant feature is zero and takes no part: {same}."))
 
     def _standardized(self, table: Array) -> Array:
-        return (table - self.mean_) / self.scale_ if self._standardizes else table
+        return (table - self.mean_) / self.scale_
 
     def _names(self) -> Labels | None:
         names: Sequence[Any] | None = getattr(self, "feature_names_in_", None)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
+from sklearn.metrics import pairwise_distances_argmin  # pyright: ignore[reportUnknownVariableType]
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._core.clock import Clock
@@ -29,13 +30,8 @@ from isopursuit.estimators._base import (
 )
 from isopursuit.loss.notes import table_notes
 
-MOST_COPIES = (
-    10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
-)
-MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (about a second of `cdist`)
-BLOCK = 4096  # samples whose distances to all picked samples are in memory: 3 MB for 100
-# largest share of the time for labels (chosen), and multiplications per second (measured: 1.4e10 on one thread)
-LABEL_SHARE, PRODUCT_SPEED = 0.2, 5e9
+# rows that a table may have with each sample repeated, for a relevance function (derived: 80 MB a column)
+MOST_COPIES = 10_000_000
 
 
 @dataclass(eq=False, repr=False)
@@ -257,8 +253,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         picked = self._pick(
             matrix,
             lambda rank: rank,
-            # time for the labels, by an estimate for the most picked samples
-            clock.reserve(min(LABEL_SHARE * clock.remaining, table.size * k / PRODUCT_SPEED)),
+            clock,
             weight=weight,
             include=include,
             absent=absent,
@@ -301,13 +296,9 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _nearest(self, table: Array) -> Indices:
         """For every sample the position of its nearest picked sample."""
-        if table.size * len(self.samples_) <= MANY_PRODUCTS:
-            return self._distances(table).argmin(axis=1)
-        # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr, in blocks: much faster, and less accurate only where distances nearly agree
-        r = self._standardized(self.samples_)
-        half = 0.5 * np.einsum("ij,ij->i", r, r)
-        blocks = (self._standardized(table[first : first + BLOCK]) for first in range(0, len(table), BLOCK))
-        return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
+        origin = self.samples_.mean(axis=0)  # near the samples, so that squares of distances keep their digits
+        rows, samples = (table - origin) / self.scale_, (self.samples_ - origin) / self.scale_
+        return np.asarray(pairwise_distances_argmin(rows, samples), dtype=np.intp)
 
     def _distances(self, table: Array) -> Array:
         found = cdist(self._standardized(table), self._standardized(self.samples_))

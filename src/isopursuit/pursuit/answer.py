@@ -11,7 +11,6 @@ from isopursuit.pursuit.solutions import Optimum, shared
 from isopursuit.results import Certificate, Pursuit
 
 NEGLIGIBLE_WEIGHT = 1e-13  # share of all weight below which a column's weight may be rounding (derived: 500 eps)
-SLIGHT_WEIGHT = 1e-7  # share of all weight below which a column is left out if the others are enough
 UNDECIDED_SHARE = 1e-6  # most of the objective, as a share, on an untied column after proximal steps (documented)
 IDENTIFIED_GAP = 1e-8  # above this gap the tied columns are not known, and no other solution is (documented)
 
@@ -23,8 +22,7 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
         evaluation = design.evaluate(shared(evaluation.weights, copies)) or evaluation
     proof = certify(design, evaluation, evaluation.weights.nonzero()[0])
     # drop weights that the certificate does not need: from rounding, or because M must be regular
-    for share in (SLIGHT_WEIGHT, NEGLIGIBLE_WEIGHT) if design.thin else (NEGLIGIBLE_WEIGHT,):
-        proof = _without(proof, proof.norms <= share * float(proof.norms.sum()), design, evaluation, tol)
+    proof = _without(proof, proof.norms <= NEGLIGIBLE_WEIGHT * float(proof.norms.sum()), design, evaluation, tol)
     possible = np.zeros(len(evaluation.weights), dtype=bool)
     possible[_tied(design, evaluation, proof)] = True
     if copies is not None:  # rounding may have given identical columns different weights

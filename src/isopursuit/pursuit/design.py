@@ -38,6 +38,7 @@ from isopursuit._core.linalg import EPS, numerical_rank, row_triangle, side_by_s
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import RankError
 from isopursuit.pursuit import _program, _sweep
+from isopursuit.pursuit.central_path import follow
 from isopursuit.pursuit.inputs import Watch
 from isopursuit.pursuit.products import ColumnProducts, HostProducts
 from isopursuit.pursuit.truncated import Program, bounds, descend
@@ -50,9 +51,9 @@ FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that lea
 SMALL_PENALTY = 1e-3  # λ relative to the largest useful one, below which it does not keep M regular
 KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
 MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
-USUAL_PRODUCTS = (
-    1000  # products of all columns with weight in a whole solve by `descend` (measured: benchmarks/scale.py)
-)
+USUAL_PRODUCTS = 1000  # products of all columns with weight in a solve by `follow` (measured: benchmarks/scale.py)
+# (Σw)² / Σw², the number of columns with weight, relative to D(D+1)/2: above, a basic solution is far away (guess)
+NEARLY_DETERMINED = 0.85
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
 THIN_ROUNDS = 15  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
@@ -225,6 +226,17 @@ class Design:
         """Improve weights in place by the solver for many rows (truncated.py); returns the gap."""
         return descend(self.program, weights, tol, watch, warm=warm, deadline=watch.clock.deadline)
 
+    def follow(self, weights: Array, tol: float, watch: Watch) -> float:
+        """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); returns the gap.
+
+        If rows are few and few columns have weight, the kernel is faster and finds a basic solution: nothing is done.
+        """
+        D = self.shape[2]
+        spread_out = float(weights.sum()) ** 2 > NEARLY_DETERMINED * D * (D + 1) / 2 * float(weights @ weights)
+        if not (spread_out or self.many_rows):
+            return np.inf
+        return follow(self.program, weights, tol, watch, watch.clock.deadline)
+
     @property
     def program(self) -> Program:
         """The only point's program, for the solvers that multiply all columns."""
@@ -232,7 +244,7 @@ class Design:
         return Program(products, self.x[0], None if self.aim is None else self.aim[0], self.penalty + self.prox)
 
     def crowded(self, weights: Array) -> bool:
-        """Whether so many columns have weight that `descend` takes fewer multiplications than the kernel."""
+        """Whether so many columns have weight that `follow` takes fewer multiplications than the kernel."""
         n, m, D = self.shape
         held = int(np.count_nonzero(weights))
         # compare nine steps of the kernel's interior point (_sweep.pyx) with products of about twice the columns in use

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,11 @@ from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import length_notes
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.pursuit.certificate import Caller, certify
-from isopursuit.pursuit.design import MANY_ROWS, Design, build_design
+from isopursuit.pursuit.design import Design, build_design
 from isopursuit.pursuit.inputs import Goal, Options
 from isopursuit.pursuit.problem import LARGEST_LOG_SCALE
 from isopursuit.pursuit.rectangular import RectangularDesign
-from isopursuit.pursuit.working_set import solve, solve_by_parts, solve_design
+from isopursuit.pursuit.working_set import goal_of_a_part, solve, solve_by_parts, solve_design
 from isopursuit.results import Certificate, Effort, Pursuit, relative_gap
 from isopursuit.sources.columns import MEMORY, Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
@@ -59,11 +59,11 @@ def starting_columns(D: int, P: int, room: int | None = None) -> int:
 
 def pursued_as_source(X: Any) -> bool:
     """Whether X is an array that is pursued in passes like a source, so that only a few of its columns are copied."""
-    values: NDArray[Any] = X if isinstance(X, np.ndarray) else np.zeros(0)
+    values = cast("NDArray[Any]", X if isinstance(X, np.ndarray) else np.zeros(0))
     if values.ndim != 2 or values.size < SOURCE_ENTRIES or values.dtype.kind not in "biuf":
         return False
     D, P = values.shape
-    return starting_columns(D, P) > 0 or (D < MANY_ROWS and P >= WIDE * D * (D + 1))
+    return P > WIDE * SPANNING * D * (D + 1)
 
 
 def with_room_for(X: Array, options: Options) -> Options:
@@ -153,8 +153,6 @@ class StreamedColumns:
     lower, dual : float and ndarray
         The best lower bound on min f over all columns, and the dual point that proves it.
     """
-
-    share, finish = 0.1, 0.3
 
     def __init__(self, columns: Columns, goal: Goal, options: Options) -> None:
         self.columns, self.goal, self.watch = columns, goal, options.watch
@@ -295,19 +293,25 @@ class StreamedColumns:
         self.watch(self.gap)
         return self.gap
 
-    def improve(self, tol: float) -> None:
+    def improve(self, gap: float, tol: float) -> None:
         """Solve the columns with weight and the violators that would lower f most.
 
-        The solver that multiplies all columns is tried first if that takes fewer multiplications than the kernel.
+        Solvers that multiply all columns are tried first if that takes fewer multiplications than the kernel. The
+        central path does not converge superlinearly at the end, so it leaves more of the gap.
         """
         assert self.found is not None
         self.join(self.found, self.weights > 0)
         self.build()
-        if self.design.many_rows or self.design.crowded(self.weights):
-            self.watch.columns = len(self.weights)
-            if self.design.descend(self.weights, tol, self.watch, warm=True) <= 0.3 * self.gap:
+        part, weights, watch = self.design, self.weights, self.watch
+        crowded = part.crowded(weights)
+        goal = goal_of_a_part(gap, tol, share=0.3, finish=0.999) if crowded else goal_of_a_part(gap, tol, share=0.1)
+        if crowded or part.many_rows:
+            watch.columns = len(weights)
+            if crowded and part.follow(weights, goal, watch) <= 0.5 * gap:
                 return
-        solve(self.design, self.weights, tol, self.watch, warm=True, nested=True)
+            if part.descend(weights, goal, watch, warm=True) <= 0.3 * gap:
+                return
+        solve(part, weights, goal, watch, warm=True, nested=True)
 
     def join(self, found: Screened, keep: Mask) -> None:
         """Replace the resident columns by those to keep and those that a pass found.

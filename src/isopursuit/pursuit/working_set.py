@@ -13,7 +13,7 @@ import numpy as np
 
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import RankError
-from isopursuit.pursuit.answer import IDENTIFIED_GAP, SLIGHT_WEIGHT, judged, nothing
+from isopursuit.pursuit.answer import judged, nothing
 from isopursuit.pursuit.certificate import Caller, certify
 from isopursuit.pursuit.design import Design, Evaluation, whitened_at
 from isopursuit.pursuit.inputs import Options, Watch
@@ -22,11 +22,9 @@ from isopursuit.results import Pursuit
 
 SCREENINGS = 100  # most screenings of all columns
 STALE_SCREENINGS = 12  # screenings in which the gap does not fall to nine tenths before giving up
-WHITENINGS = 3  # most changes of coordinates if rounding prevents a smaller gap
-PRECISE_GAP, EXACT_GAP = 1e-14, 1e-12  # gaps that are close enough to rounding (derived: 50 and 5000 eps)
-POLISHING_ROUNDS = 4  # most rounds of the kernel; its second-order methods need one or two
-POLISHING_STEPS = 20  # most Newton steps for fewer columns than rows
-POLISHED_GAP = 1e-15  # gap to which these are solved, if rounding allows (derived: 5 eps)
+SLIGHT_WEIGHT = 1e-7  # share of all weight below which a column may have weight only because M is not exact (guess)
+POLISHED_GAP = 1e-14  # gap that is close to rounding (derived: 50 eps)
+POLISHING_ROUNDS = 20  # most rounds of the solver for that; its second-order methods need one or two
 FIRST_PROX = 1e-3  # μ of the first proximal step, relative to the largest useful λ
 LEAST_PROX = 1e-6  # μ of the last proximal step; smaller ones amplify rounding
 PROX_STEPS = 40  # most proximal steps
@@ -65,20 +63,16 @@ def _direct(design: Design, weights: Array | None, options: Options) -> tuple[De
 
 
 def _whitened(design: Design, weights: Array | None, options: Options) -> tuple[Design, Evaluation]:
-    """Solve in coordinates in which M is the identity at the last weights, while rounding prevents a smaller gap."""
+    """Solve again in coordinates in which M is the identity at the last weights: rounding prevents a smaller gap."""
     evaluation = None if weights is None else design.evaluate(weights)
     evaluation = evaluation or pursue(design, options.tol, None, options.watch)
-    for _ in range(WHITENINGS):
-        if evaluation.gap > 0.99 or options.watch.stopped:
-            break
-        try:
-            design = whitened_at(design, evaluation.weights)
-        except RankError:  # M is singular at these weights
-            break
-        evaluation = pursue(design, options.tol, evaluation.weights, options.watch)
-        if evaluation.gap <= options.tol:
-            break
-    return design, evaluation
+    if evaluation.gap > 0.99 or options.watch.stopped:
+        return design, evaluation
+    try:
+        design = whitened_at(design, evaluation.weights)
+    except RankError:  # M is singular at these weights
+        return design, evaluation
+    return design, pursue(design, options.tol, evaluation.weights, options.watch)
 
 
 def _proximal(design: Design, weights: Array | None, options: Options) -> tuple[Design, Evaluation]:
@@ -116,23 +110,17 @@ def pursue(design: Design, tol: float, weights: Array | None, watch: Watch) -> E
             "X's columns are too nearly dependent for float64: no weights make their second moments regular. "
             "Drop or rescale rows, or use penalty > 0."
         )
-    if watch.stopped or evaluation.gap > min(tol, IDENTIFIED_GAP):
-        return evaluation
-    return _polished(design, evaluation)
+    return evaluation if watch.stopped or evaluation.gap > tol else _polished(design, evaluation)
 
 
 def _polished(design: Design, evaluation: Evaluation) -> Evaluation:
-    """The weights on the tied columns to full precision, so that fewer columns are tied and have weight."""
-    if evaluation.gap <= PRECISE_GAP:
-        return evaluation
+    """The weights on the tied columns to full precision if some are slight: the kernel's last step was not exact."""
     tied, weights = evaluation.tied, evaluation.weights
-    # the kernel leaves slight weights, or columns outside of its part nearly tied, unless its last step was exact
-    slight = ((weights > 0) & (weights <= SLIGHT_WEIGHT * weights.sum())).any()
-    precise = PRECISE_GAP if slight or isinstance(design, RectangularDesign) else EXACT_GAP
-    if evaluation.gap <= precise or len(tied) > design.kernel_columns:
+    slight = ((weights > 0) & (weights <= SLIGHT_WEIGHT * weights.sum())).any() or isinstance(design, RectangularDesign)
+    if not slight or evaluation.gap <= POLISHED_GAP or len(tied) > design.kernel_columns:
         return evaluation
     part, w = design.take(tied), weights[tied]
-    part.solve(w, POLISHED_GAP, rounds=POLISHING_STEPS if isinstance(design, RectangularDesign) else POLISHING_ROUNDS)
+    part.solve(w, 0.1 * POLISHED_GAP, rounds=POLISHING_ROUNDS)
     full = np.zeros(len(weights))
     full[tied] = w
     again = design.evaluate(full)
@@ -160,13 +148,6 @@ def solve(design: Design, w: Array, tol: float, watch: Watch, *, warm: bool, nes
 class ScreenedColumns(Protocol):
     """Weights on all columns, in memory or not, of which a few are solved at a time."""
 
-    finish: float  # the least gap to which a part is solved, as a share of the tolerance
-
-    @property
-    def share(self) -> float:
-        """The share of the gap over all columns to which a part is solved."""
-        ...
-
     @property
     def settled(self) -> bool:
         """Whether no further columns can matter."""
@@ -176,8 +157,8 @@ class ScreenedColumns(Protocol):
         """Screen all columns in one pass; returns the gap over all columns, or None if M is singular."""
         ...
 
-    def improve(self, tol: float) -> None:
-        """Solve the columns with weight and those that violate most to this gap."""
+    def improve(self, gap: float, tol: float) -> None:
+        """Solve the columns with weight and those that violate most; the gap over all columns is `gap`."""
         ...
 
 
@@ -198,35 +179,36 @@ def solve_by_parts(columns: ScreenedColumns, tol: float, watch: Watch, *, nested
             break
         if not nested:
             watch.passes = passes + 1
-        goal = max(columns.finish * tol, columns.share * gap)
-        # a last small factor is not worth another pass
-        columns.improve(columns.finish * tol if goal < 3 * tol else goal)
+        columns.improve(gap, tol)
         if watch.check():
             break
+
+
+def goal_of_a_part(gap: float, tol: float, *, share: float, finish: float = 0.3) -> float:
+    """The gap to which a part is solved: a share of that over all columns, or below the tolerance if that is near.
+
+    A last small factor is not worth another pass.
+    """
+    goal = max(finish * tol, share * gap)
+    return finish * tol if goal < 3 * tol else goal
 
 
 class ResidentColumns:
     """All columns are resident."""
 
     settled = False
-    finish = 0.3
 
     def __init__(self, design: Design, w: Array, watch: Watch, *, warm: bool) -> None:
         self.design, self.watch, self.warm = design, watch, warm
         self.w: Array = w.copy()
         self.evaluation: Evaluation | None = None
 
-    @property
-    def share(self) -> float:
-        """Smaller once the columns that matter are found."""
-        return 3e-2 if self.evaluation is None or self.evaluation.gap > 1e-4 else 1e-3
-
     def screen(self) -> float | None:
         """The gap over all columns."""
         self.evaluation = self.design.evaluate(self.w)
         return None if self.evaluation is None else self.evaluation.gap
 
-    def improve(self, tol: float) -> None:
+    def improve(self, gap: float, tol: float) -> None:
         """Solve the columns with weight and the worst violators in one call of the kernel."""
         assert self.evaluation is not None
         keep, self.warm = self.warm, True
@@ -236,7 +218,8 @@ class ResidentColumns:
         if part.evaluate(v) is None:  # the first columns do not span: take every column once
             columns, part, v = np.arange(len(self.w)), self.design, self.w.copy()
         self.watch.columns = len(v)
-        part.solve(v, tol, self.watch)
+        # more exactly once the columns that matter are found
+        part.solve(v, goal_of_a_part(gap, tol, share=3e-2 if gap > 1e-4 else 1e-3), self.watch)
         self.w[:] = 0.0
         self.w[columns] = v
 

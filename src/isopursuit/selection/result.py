@@ -264,6 +264,4 @@ class Selection(Shown):
             rows=[(one.label, f"{one.length:.3f}", one.price_text(), one.replacement_text) for one in shown.choices],
             more=[*shown.swap_lines, *([f"highest losses: at point {worst}"] if worst else [])],
             notes=self.notes,
-            gram=self.gram,
-            labels=self.labels,
         )

@@ -139,9 +139,6 @@ def _pictures(
             f"Lengths of all {noun}s. Marks below the bars show the picked ones.": partial(
                 plot_lengths, X, selection, noun=noun
             ),
-            "Lengths after the normalization for the pursuit: 1 stays 1; longer and shorter become shorter.": partial(
-                plot_lengths, X, selection, normalized=True, noun=noun
-            ),
             f"Before: inner products of all {noun}s; the picked ones are marked.": partial(
                 plot_gram, columns, picked=selection, noun=noun
             ),
