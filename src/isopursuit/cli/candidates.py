@@ -182,19 +182,12 @@ class Input:
 
     def _whole_table_options(self) -> dict[str, object]:
         """The options that need the whole table in memory, and what was given for them."""
-        return {
-            "--correlation": self.options.correlation,
-            "--spearman": self.options.spearman,
-            "--features": not self.samples,
-            "--columns": self.options.use,
-            "--drop-columns": self.options.drop_columns,
-            "--label": self.options.label,
-            "--drop-missing": self.options.drop_missing,
-            "--header": self.options.header is not None,
-            "--decimal": self.options.decimal,
-            "--thousands": self.options.thousands,
-            "--missing": self.options.missing,
-        }
+        given = {name: value for name in READING if (value := getattr(self.options, name)) not in (None, False, "")}
+        for name in ("unit", "standardize"):
+            given.pop(name, None)
+        given |= {"columns": given.pop("use", None), "features": not self.samples}
+        given["header"] = self.options.header is not None
+        return {f"--{name.replace('_', '-')}": value for name, value in given.items()}
 
 
 @dataclass(frozen=True)
