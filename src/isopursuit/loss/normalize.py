@@ -18,11 +18,10 @@ from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.loss.penalty import log_penalty
+from isopursuit.loss.penalty import LARGEST_EXP, log_penalty
 
 Normalization = str | Callable[[Array], Array]
 
-LARGEST_LOG = 709.0  # e^709 is the largest integer power of e in float64 (derived)
 LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero (derived: above e^-708, float64)
 
 
@@ -121,7 +120,7 @@ def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
     positive = lengths > 0
     factor = np.maximum(new_log, -1500.0) - np.log(np.where(positive, lengths, 1.0))
     # multiply twice by the square root, because e^factor can overflow float64 even if the new column does not
-    half = np.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG)) * positive
+    half = np.exp((factor / 2).clip(-LARGEST_EXP, LARGEST_EXP)) * positive
     scaled = values * half
     scaled *= half
     return scaled

@@ -22,9 +22,8 @@ from isopursuit._core.types import AggregateOption, Array, Label, Method, PerGro
 from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.notes import crowding_notes
-from isopursuit.loss.penalty import to_loss
+from isopursuit.loss.penalty import LARGEST_EXP, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.problem import BRUTE_FORCE, SPECTRUM_SAMPLE, Problem
@@ -314,6 +313,6 @@ def _rise(log_loss: float, log_other: float) -> float:
     """The difference between the other loss and this one; infinite if it overflows float64."""
     if log_other == log_loss:
         return 0.0
-    if max(log_loss, log_other) < LARGEST_LOG:
+    if max(log_loss, log_other) < LARGEST_EXP:
         return to_loss(log_loss) * float(np.expm1(log_other - log_loss))
     return float("inf") if log_other > log_loss else -float("inf")

@@ -141,7 +141,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
             N[a * width + b] = M[(k + a) * D + k + b]
     if eigh(N, width, node.small, True) != 0:
         return False
-    at.residual_top = least_majorant(node.small, width, m, nu)
+    least_majorant(node.small, width, m, nu)
     if not nu[0] > SINGULAR * nu[width - 1]:
         return False
     at.steepest = 1 / sqrt(nu[0])
@@ -304,22 +304,16 @@ cdef int spectral_features(Node* node, const int* working, int count, double* fe
 cdef void hessian(Node* node, const int* working, int count, double* features, double* H,
                   double* square) noexcept nogil:
     # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences; incomplete
-    # if the search is stopped. If size < D the second term is approximate: in the directions whose eigenvalues of N are
-    # replaced by their average it is divided by the number of these. The bound is valid with any H.
+    # if the search is stopped. If size < D the second term is approximate. The bound is valid with any H.
     cdef Point* at = &node.here
-    cdef int D = node.D, width = D - node.k, rest = width - at.residual_top, i, p
-    cdef double scale = 1.0
+    cdef int D = node.D, width = D - node.k, i, p
     node.work += <long long> count * count * (D * D + width * width) // 2
     squared_products(node, features, count, spectral_features(node, working, count, features), H)
     if not node.split or node.problem.stop[0]:
         return
-    if rest > 0:
-        scale = 1 / sqrt(sqrt(<double> (node.m - at.residual_top)))
     for p in range(count):
-        for i in range(width):
-            features[i] = at.N[<size_t> working[p] * width + i] * (scale if i < rest else 1.0)
-        features += width
-    squared_products(node, features - <size_t> count * width, count, width, square)
+        memcpy(features + <size_t> p * width, at.N + <size_t> working[p] * width, width * sizeof(double))
+    squared_products(node, features, count, width, square)
     for i in range(count * count):
         H[i] += kappa_of(node) * square[i] * square[i]
 

@@ -343,19 +343,6 @@ cdef OpenNode wrap(Open* at):
     return node
 
 
-cdef class Explored:
-    """The result of a task; see the stub file."""
-
-    cdef readonly list open
-    cdef readonly object leaf
-    cdef readonly double least
-    cdef readonly long long nodes
-    cdef readonly long long evaluations
-    cdef readonly long long work
-    cdef readonly long long spent
-    cdef readonly object counts
-
-
 cdef class Space:
     """The memory of one task after another."""
 
@@ -398,7 +385,6 @@ cdef class TreeKernel:
         cdef OpenNode node
         counts = np.zeros((size + 1, 6), np.int64)
         cdef long long[:, ::1] counted = counts
-        cdef Explored found = Explored()
         cdef Space space = self.idle.pop() if self.idle else Space()
         begin(&task, &self.problem, &space.space)
         task.problem.incumbent = incumbent
@@ -414,17 +400,14 @@ cdef class TreeKernel:
             task.depth += 1
         with nogil:
             explore(&task, work, most_nodes)
-        found.open = [wrap(task.stack[i]) for i in range(task.depth)]
-        found.nodes, found.evaluations, found.spent = task.nodes, task.node.evaluations, spare - task.spare
-        found.work = task.node.work + TEST_WORK * task.node.tests
-        found.least, found.counts = task.node.least, counts
-        if task.node.improved:
-            found.leaf = np.array(<int[:size]> task.node.best_subset)
+        opened = [wrap(task.stack[i]) for i in range(task.depth)]
+        leaf = np.array(<int[:size]> task.node.best_subset) if task.node.improved else None
         free(task.stack)
         self.idle.append(space)
         if task.node.failed:
             raise RuntimeError("A node of the search could not be finished: out of memory, or LAPACK did not converge.")
-        return found
+        return (opened, leaf, task.node.least, task.nodes, task.node.evaluations,
+                task.node.work + TEST_WORK * task.node.tests, spare - task.spare, counts)
 
     def relax(self, OpenNode start, int steps, double tolerance):
         # The relaxation of one node: bound, candidates and weights, or None if it has no bound or was stopped

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.local import include_first
-from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, Explored, OpenNode, TreeKernel
+from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, OpenNode, TreeKernel
 from isopursuit.search.rules import Rules
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
@@ -82,13 +82,32 @@ class Snapshot(NamedTuple):
     stop: StopReason | None
 
 
+class Explored(NamedTuple):
+    """The result of a task: its open nodes, its best subset (None if no better one was found), the least possible loss
+    of an evaluated subset, given rounding, and numbers of nodes, of losses evaluated, of multiplications, and of tests
+    in doubted enumerations.
+
+    `counts` (size + 1, 6) has for each number of missing columns: nodes, those left open by their bound, work of the
+    bounds, enumerations, those that closed their node, and their tests.
+    """
+
+    open: list[OpenNode]
+    leaf: NDArray[np.int32] | None
+    least: float
+    nodes: int
+    evaluations: int
+    work: int
+    spent: int
+    counts: NDArray[np.int64]
+
+
 class Task(NamedTuple):
     """A task: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
 
     bound: float
     nodes: int
     spare: int
-    result: Future[Explored]
+    result: Future[Any]
 
 
 def branch_and_bound(
@@ -284,7 +303,7 @@ class _Search:
 
     def _record(self, task: Task) -> None:
         """Record the result of the first task: a better subset, and its open nodes."""
-        found = task.result.result()
+        found = Explored(*task.result.result())
         if found.leaf is not None:
             loss = self._loss(found.leaf)
             if loss < self.loss:
