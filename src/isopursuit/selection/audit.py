@@ -241,7 +241,8 @@ def _judged(X: Any, columns: Iterable[Any], c: float, options: SubsetOptions) ->
         return problem, indices
     problem = Problem.of(X, len(indices), c, **options)
     if problem.rules is not None and not problem.rules.allow(indices[None])[0]:
-        raise ParameterError(f"The given columns break {problem.rules.words}. Change them, or leave out these options.")
+        broken = f"The given columns {problem.names(indices)} break {problem.rules.words}."
+        raise ParameterError(f"{broken} Change them, or leave out these options.")
     return problem, indices
 
 
