@@ -255,15 +255,14 @@ class _Search:
         if not (self.heap or self.running) or self._gap() <= max(self.limits.gap, NODE_TOLERANCE):
             self.end(None)
             return False
-        if self.limits.trial is not None and self.nodes >= self.limits.trial and self._fails():
-            self.end(StopReason.NODES)
-            return False
         if not self.heap or len(self.running) >= TASKS:
             return True
         # what follows is computed once: it takes as long as a short task, and a start moves nodes without changing it
         explore = on_one_blas_thread(self.kernel.explore)
         budgets, doubted = self.budgets.limits()
         left = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
+        if self.limits.trial is not None and self.nodes >= self.limits.trial and self._fails():
+            left = 0  # the tasks that run are finished, so that the bound is reproducible
         spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
         work = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK)
         while self.heap and len(self.running) < TASKS and left > 0:
