@@ -393,6 +393,11 @@ def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
         read_table(tmp_path / "t.csv", columns=["a", "who"])
 
 
+def test_labels_have_no_spaces_around_them(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", 'a, who\n1, "ann"\n2, bob \n'), label="who")
+    assert table.rows == ("ann", "bob")
+
+
 def test_repeated_labels_are_told_apart_by_row(tmp_path):
     table = read_table(write(tmp_path / "t.csv", "kind,a\nred,1\nred,2\n"), label="kind")
     assert table.rows == ("red (row 0)", "red (row 1)")

@@ -213,7 +213,7 @@ def test_a_wrong_name_gets_the_nearest(patients, tmp_path):
 
 def test_frames_are_looked_at_and_arrays_without_names_are_not(patients):
     frame = pd.read_csv(patients).drop(columns="who")
-    for selector in (IsometryFeatureSelector(2, standardize=True), IsometrySampleSelector(2, standardize=True)):
+    for selector in (IsometryFeatureSelector(2), IsometrySampleSelector(2, standardize=True)):
         assert named(selector.fit(frame).selection_.notes)
         assert not any("identifier" in note for note in selector.fit(frame.to_numpy()).selection_.notes)
     assert named(ip.select(frame / frame.std(), 2, method="exact").notes) is False  # no whole numbers any more
