@@ -303,8 +303,7 @@ def test_a_misspelled_function_is_answered_with_the_one_that_was_meant():
         (["select", "patients.csv", "--method", "exat"], "'exact'"),
         (["select", "patients.csv", "--metod", "exact"], "--method"),
         (["datasets", "wien"], "'wine'"),
-        (["coordinates", "run.xyz", "--shapes", "torsion"], "'torsions'"),
-        (["coordinates", "run.xyz", "--aggregate", "trimed"], "'trimmed'"),
+        (["coordinates", "run.xyz", "--dimensoin", "2"], "--dimension"),
     ],
 )
 def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(words, meant, monkeypatch):
@@ -316,4 +315,4 @@ def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(
 
 def test_a_misspelled_column_to_judge_is_taken_for_a_column(patients):
     refused = run("audit", patients, "--columns", "hieght")
-    assert "there is no such column to pick from. Did you mean 'height'" in refused.stderr
+    assert "there is no such row to pick from. Did you mean 'height'? Pass --features" in refused.stderr
