@@ -27,27 +27,10 @@ SHARE = 0.15
 class DimensionRow:
     """The joint selection for one dimension, and its evidence.
 
-    Attributes
-    ----------
-    D : int
-        The dimension.
-    labels : tuple of labels
-        The picked functions.
-    quality : str
-        "good coordinates", "poor coordinates" or "not coordinates".
-    log_loss : float
-        The logarithm of the loss per direction, whose ideal is 0.
-    evidence : Evidence
-        Redraws and random functions.
-    shares : ndarray (m,)
-        The mean variances of the neighbourhoods in each direction, as shares of the total.
-    undetermined : int
-        The number of points that `check_points` reports.
-    points : int
-        The number of points.
-    extents : ndarray (D,) or None
-        The standard deviation of each picked function, relative to that in a neighbourhood; None if values are not
-        known.
+    `labels` are the picked functions, `log_loss` is the logarithm of the loss per direction, whose ideal is 0, `shares`
+    are the mean variances of the neighbourhoods in each direction, as shares of the total. `check_points` reports
+    `undetermined` of the `points`. `extents` (D,) are the standard deviations of the picked functions, relative to
+    those in a neighbourhood; None if values are not known.
     """
 
     D: int
