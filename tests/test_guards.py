@@ -315,4 +315,4 @@ def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(
 
 def test_a_misspelled_column_to_judge_is_taken_for_a_column(patients):
     refused = run("audit", patients, "--columns", "hieght")
-    assert "there is no such row to pick from. Did you mean 'height'? Pass --features" in refused.stderr
+    assert "there is no such row to pick from. Did you mean 'height' or 'weight'? Pass --features" in refused.stderr
