@@ -133,14 +133,13 @@ def rows(names):
 def null():
     """What the thresholds of the words lie between, over all systems: lines of least, median and largest."""
     seen = {}
-    for name, (_, known, sizes) in SYSTEMS.items():
+    for name, (_, known, _) in SYSTEMS.items():
         given = opened(name)
         if given is None:
             continue
         for D, truth in known.items():
             for seed in range(3):
-                options = given[1] | {"neighbours": sizes[min(1, len(sizes) - 1)], "seed": seed}
-                found = ip.find_coordinates(given[0], [D, D + 1], **options)
+                found = ip.find_coordinates(given[0], [D, D + 1], **given[1], seed=seed)
                 for row in found.scan.rows:
                     seen.setdefault(f"random functions, loss per direction, D = {row.D}", []).extend(
                         np.exp(np.minimum(row.evidence.random, 700.0))

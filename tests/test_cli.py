@@ -125,7 +125,7 @@ def test_a_column_has_its_number_in_the_table_where_others_are_constant(tmp_path
 
 def test_audit_refuses_what_cannot_be_judged(wine):
     assert_one_line_error(run("audit", wine, "--features", "--columns", "alcohol,asch"), "Did you mean 'ash'?")
-    assert_one_line_error(run("audit", wine, "--columns", "alcohol"), "To name columns pass --features")
+    assert_one_line_error(run("audit", wine, "--columns", "alcohol"), "'alcohol'? Pass --features for columns.")
     assert_one_line_error(run("audit", wine, "--columns", "3,3"), "twice")
     assert_one_line_error(run("audit", wine, "--columns", ","), "--columns is empty")
     assert_one_line_error(run("audit", wine, "--columns", "1,2,999"), "999", "no such row")

@@ -247,11 +247,13 @@ class Candidates:
         labelled = any(name.isdecimal() for name in self.names)
         place = {} if labelled else {str(place): i for i, place in enumerate(self.places)}
         found: set[int] = set()
+        first = next(iter(self.names))
         for one in given:
             number = self.names.get(one, place.get(str(int(one))) if one.isdecimal() else None)
             if number is None:
-                hint = did_you_mean(one, self.names) or f"The first is {next(iter(self.names))!r}."
-                hint = "To name columns pass --features." if self.input.samples and one in self.table.columns else hint
+                hint = did_you_mean(one, self.names)
+                column = did_you_mean(one, self.table.columns) if self.input.samples and not hint else ""
+                hint = hint or (f"{column} Pass --features for columns." if column else f"The first is {first!r}.")
                 raise LabelError(f"{option} {one!r}: there is no such {self.input.kind} to pick from. {hint}")
             found.add(number)
         return sorted(found)

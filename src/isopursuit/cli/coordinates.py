@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Generator
@@ -167,7 +168,7 @@ def _table(path: Path) -> tuple[Any, Any, tuple[str, ...]]:
     from isopursuit.data import read_table
 
     found = read_table(path)
-    return found.values, found.columns, found.notes
+    return found.values, found.columns, tuple(re.sub(r" \(--label .*?\)", "", note) for note in found.notes)
 
 
 def numbers(text: str, option: str, expected: str, *, inclusive: bool = False) -> list[int]:
