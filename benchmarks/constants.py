@@ -52,7 +52,7 @@ def files(folder: Path) -> dict[str, list[tuple[str, object]]]:
         return ip.as_source(path, vectors="rows", workers=1, standardize=standardize)
 
     def passed(columns: Columns) -> object:
-        return columns.screen(Screen(np.eye(64), None, replace(columns.transform, c=1.0), room=4096, reach=0.1))
+        return columns.screen(Screen(np.eye(64), None, replace(columns.transform, c=1.0), room=4096))
 
     def pursued(columns: Columns) -> object:
         columns = replace(columns, transform=Transform(c=1.0))

@@ -68,7 +68,6 @@ class IsometrySelector(BaseEstimator):
     c: float = 1.0
     _: KW_ONLY
     method: Method = "auto"
-    standardize: bool = False
     unit: Unit | Literal["auto"] = "auto"
     include: Iterable[Any] | None = None
     exclude: Iterable[Any] | None = None
@@ -93,8 +92,8 @@ class IsometrySelector(BaseEstimator):
 
     @property
     def _standardizes(self) -> bool:
-        """Whether features get mean 0 and variance 1. Features of unit length do: that is what correlation compares."""
-        return self.standardize or (self.kind == "features" and self._unit == "each")
+        """Whether features get mean 0 and variance 1."""
+        raise NotImplementedError
 
     def _table(self, X: Any, *, reset: bool) -> Array:
         """Scikit-learn's own validation, which also keeps the features' names, with this package's errors."""
@@ -120,7 +119,7 @@ class IsometrySelector(BaseEstimator):
             return notes
         present = weight > 0
         if present.sum() == 1:
-            option = "standardize=False" if self.standardize else "unit=None"
+            option = "unit=None" if self.kind == "features" else "standardize=False"
             raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
         standard = Standard.of(table[present], weight[present])
         self.mean_, self.scale_ = standard.mean, standard.spread

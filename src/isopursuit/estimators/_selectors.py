@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import pairwise_distances_argmin  # pyright: ignore[reportUnknownVariableType]
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
 from isopursuit._core.clock import Clock
@@ -30,8 +29,7 @@ from isopursuit.estimators._base import (
 )
 from isopursuit.loss.notes import table_notes
 
-# rows that a table may have with each sample repeated, for a relevance function (derived: 80 MB a column)
-MOST_COPIES = 10_000_000
+BLOCK = 4096  # samples whose products with all picked samples are in memory (derived: 3 MB for 100)
 
 
 @dataclass(eq=False, repr=False)
@@ -50,12 +48,10 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         table if that is smaller. With `max_correlation`, `apart` or `groups`, by default as many as these allow.
     c, method, include, exclude, max_correlation, apart, groups, per_group, time_limit, gap
         As in `isopursuit.select`. Columns are features, by name or number.
-    standardize : bool
-        Compare features with mean 0 and variance 1. Constant features then cannot be picked. `transform` still returns
-        the features as they came. unit="each" always standardizes.
     unit : number, "median", "each", None or "auto"
         The length that counts as 1, as in `isopursuit.select`. "auto" is "each": every feature is centred and has
-        length 1, so that correlations decide.
+        length 1, so that correlations decide and constant features cannot be picked. `transform` returns features as
+        they came.
     correlation : {"pearson", "spearman"}
         Whether features are compared by their values or by the ranks of their values.
     relevance : callable or array_like (n_features,), optional
@@ -91,6 +87,10 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
 
     correlation: Literal["pearson", "spearman"] = field(default="pearson", kw_only=True)
 
+    @property
+    def _standardizes(self) -> bool:
+        return self._unit == "each"  # that is what correlation compares
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Pick features.
 
@@ -101,13 +101,12 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         y : array_like, optional
             Passed to `relevance` if that is a function; otherwise ignored.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts: a weight of 2 means that the row occurs twice. If `relevance` is a
-            function, weights must be whole numbers, because it receives every row as many times as its weight.
+            How many times each sample counts: a weight of 2 means that the row occurs twice.
         """
         clock, table = Clock.of(self.time_limit), self._table(X, reset=True)
         n, p = table.shape
         weight = as_weights(sample_weight, n, "sample_weight")
-        relevance = self._relevance(table, y, weight if sample_weight is not None else None)
+        relevance = self._relevance(table, y, sample_weight is not None)
         if self.correlation not in ("pearson", "spearman"):
             raise unknown_option("correlation", self.correlation, ("pearson", "spearman"))
         if self.correlation == "spearman":
@@ -126,20 +125,13 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         self._warn()
         return self
 
-    def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
+    def _relevance(self, table: Array, y: Any, weighted: bool) -> Array | None:
         if self.relevance is None:
             return None
         if not callable(self.relevance):
             return as_weights(self.relevance, table.shape[1], "relevance")
-        if weight is not None:  # a function of (X, y) takes no weights, so repeat the rows
-            copies = weight.astype(np.intp)
-            if (copies != weight).any() or copies.sum() > MOST_COPIES:
-                raise ParameterError(
-                    "A relevance that is a function needs sample_weight in whole numbers, at most "
-                    f"{MOST_COPIES:,} in all, because it receives every sample as many times as its weight. Pass "
-                    "relevance as an array of scores instead."
-                )
-            table, y = table.repeat(copies, axis=0), None if y is None else np.asarray(y).repeat(copies, axis=0)
+        if weighted:
+            raise ParameterError("A relevance that is a function takes no sample_weight. Pass an array of scores.")
         answer: Any = self.relevance(table, y)
         scores = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=np.float64)
         return as_weights(np.where(np.isnan(scores), 0.0, scores), table.shape[1], "relevance")
@@ -156,6 +148,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
     """Pick k samples that differ from each other: as orthogonal, and as close to unit length, as possible.
 
@@ -209,6 +202,12 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     kind: ClassVar[Literal["rows", "features"]] = "rows"
     what: ClassVar[str] = "samples"
+
+    standardize: bool = field(default=False, kw_only=True)
+
+    @property
+    def _standardizes(self) -> bool:
+        return self.standardize
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
         """Pick samples.
@@ -297,8 +296,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _nearest(self, table: Array) -> Indices:
         """For every sample the position of its nearest picked sample."""
         origin = self.samples_.mean(axis=0)  # near the samples, so that squares of distances keep their digits
-        rows, samples = (table - origin) / self.scale_, (self.samples_ - origin) / self.scale_
-        return np.asarray(pairwise_distances_argmin(rows, samples), dtype=np.intp)
+        r = (self.samples_ - origin) / self.scale_
+        half = 0.5 * np.einsum("ij,ij->i", r, r)
+        # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr
+        blocks = ((table[first : first + BLOCK] - origin) / self.scale_ for first in range(0, len(table), BLOCK))
+        return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:
         found = cdist(self._standardized(table), self._standardized(self.samples_))

@@ -56,6 +56,7 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
         notes=caller.notes,
         support_coefficients=B if caller.many else B[0],
         optimum=optimum,
+        unit_length=caller.unit_length,
     )
 
 
@@ -96,4 +97,5 @@ def nothing(design: Design, caller: Caller) -> Pursuit:
         labels=caller.labels,
         notes=caller.notes,
         support_coefficients=none if caller.many else none[0],
+        unit_length=caller.unit_length,
     )

@@ -21,6 +21,7 @@ import numpy as np
 
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices, Labels
+from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.pursuit import _program
 from isopursuit.pursuit.design import Design, Evaluation
 from isopursuit.pursuit.rectangular import RectangularDesign, misfit_of_projection, sum_of_smallest
@@ -47,6 +48,8 @@ class Caller:
         Column p of the design is column order[p] of the caller.
     copies : ndarray, optional
         If some columns are identical: a number for each column, equal for identical ones.
+    unit_length
+        The divisor of the caller's lengths.
     """
 
     labels: Labels | None = None
@@ -56,6 +59,7 @@ class Caller:
     target: float = 1.0
     order: Indices | None = None
     copies: Indices | None = None
+    unit_length: UnitLength = AS_GIVEN
 
     @property
     def coefficients(self) -> float:

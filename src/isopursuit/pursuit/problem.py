@@ -57,7 +57,8 @@ class Problem:
         size = _power_of_two(values)
         order, copies = _canonical_order(values)
         scaled = [_reordered(v, order, size) for v in values]
-        caller = Caller(matrices[0].labels, matrices[0].notes, many, math.exp(log_scale) * size, reach, order, copies)
+        first, unit = matrices[0], math.exp(log_scale) * size
+        caller = Caller(first.labels, first.notes, many, unit, reach, order, copies, first.unit_length)
         if goal.k is None:
             return cls(build_design(scaled, aims, goal.penalty / size / reach), caller)
         x = np.stack([v.T for v in scaled])

@@ -13,7 +13,6 @@ from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Label
 from isopursuit.data._matrix import as_points
-from isopursuit.data._units import UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.loss.normalize import workable
 from isopursuit.pursuit.inputs import Callback, Goal, Options, as_options, as_penalty, as_targets
@@ -86,12 +85,10 @@ def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | Non
         options = options if is_source(X) else with_room_for(X, options)
         columns = as_candidates(X, None)
         target = as_targets(Y, 1, False, columns.shape[0])
-        found = pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
-        return replace(found, unit_length=columns.unit_length)
+        return pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
-    found = Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
-    return replace(found, unit_length=matrices[0].unit_length)
+    return Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
 
 
 @on_one_blas_thread
@@ -176,7 +173,7 @@ def _isometry_pursuit(X: Any, goal: Goal, c: float, labels: Sequence[Label] | No
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
-    return _pursuit_of(goal.k, found, first.unit_length)
+    return _pursuit_of(goal.k, found)
 
 
 def _checked(goal: Goal, rows: int, rank: int) -> Goal:
@@ -198,13 +195,15 @@ def _normalized_source(columns: Columns, goal: Goal, c: float, options: Options)
     rows = columns.shape[0]
     goal = _checked(goal, rows, rows)
     found = pursue_source(replace(columns, transform=replace(columns.transform, c=c)), goal, options)
-    return _pursuit_of(goal.k, found, columns.unit_length)
+    return _pursuit_of(goal.k, found)
 
 
-def _pursuit_of(k: int | None, found: Pursuit, unit: UnitLength) -> Pursuit:
-    """The answer with its k and unit, and a note if it does not help a search."""
-    found = replace(found, k=k, unit_length=unit)
-    if k is None or found.prunes:
+def _pursuit_of(k: int | None, found: Pursuit) -> Pursuit:
+    """The answer with its k, and a note if it does not help a search."""
+    if k is None:
+        return found
+    found = replace(found, k=k)
+    if found.prunes:
         return found
     note = f"the pursuit excludes too few columns to help a search: {len(found.tied)} of {len(found.weights)} are tied."
     return replace(found, notes=(*found.notes, note))

@@ -144,15 +144,16 @@ class RectangularDesign(Design):
     ) -> float:
         """Improve weights in place by the interior-point method; returns the gap."""
         best = self._scaled(weights)
-        tol *= 0.1  # the certificate adds its bound on rounding
+        tol *= 0.5  # the certificate adds its bound on rounding
+        cold = False
         for _ in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
-            w = follow_path(self.x, self.k, best.weights, tol, rounds or PATH_STEPS, watch)
-            found = self._pruned(w)
-            if found is None or found.gap >= best.gap:
+            found = self._pruned(follow_path(self.x, self.k, best.weights, tol, rounds or PATH_STEPS, watch, cold=cold))
+            better = found is not None and found.gap < best.gap
+            if cold and not better:
                 break
-            best = found
+            best, cold = found if better else best, not better  # too near to the end of the path, steps are short
         if best is None:
             return np.inf
         weights[:] = best.weights

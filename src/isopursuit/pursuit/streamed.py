@@ -88,7 +88,7 @@ def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
     weights = np.zeros(columns.shape[1])
     if not stream.settled:
         return _partly_loaded(stream, tied, weights, options.tol, scale, unit)
-    caller = Caller(notes=stream.notes, columns=math.exp(log_scale))
+    caller = Caller(notes=stream.notes, columns=math.exp(log_scale), unit_length=columns.unit_length)
     found = solve_design(stream.design, stream.weights, caller, options)
     weights[stream.indices] = found.weights
     # if its bound is high enough, the new dual point is also feasible on the columns that were not loaded
@@ -127,6 +127,7 @@ def _partly_loaded(
         notes=stream.notes,
         support_coefficients=scale * proof.B[0][np.argsort(indices)],
         effort=stream.effort,
+        unit_length=stream.columns.unit_length,
     )
 
 
@@ -273,7 +274,7 @@ class StreamedColumns:
             self.watch.stopped = True
             return self.gap
         K, F = self.design.screening(evaluation)
-        found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach))
+        found = self.ask(Screen(K, F, self.columns.transform, self.room))
         self.found = found
         if found.longest - self.columns.transform.log_scale > LARGEST_LOG_LENGTH:
             raise RangeError(
@@ -381,7 +382,7 @@ class StreamedColumns:
         """Make one more pass to list the columns that no proof excludes, which are too many to load."""
         K, F = self.design.screening(self.evaluation)
         began = time.perf_counter()
-        screen = Screen(K, F, self.columns.transform, 1, self.reach, excluded=self.columns.excluded)
-        found: list[Indices] = self.columns.source.fold(Listed(screen))
+        screen = Screen(K, F, self.columns.transform, 1, excluded=self.columns.excluded)
+        found: list[Indices] = self.columns.source.fold(Listed(screen, self.reach))
         self.seconds.append(time.perf_counter() - began)
         return np.concatenate(found)

@@ -18,11 +18,12 @@ from isopursuit._core.text import SHOWN, name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Labels, SearchMethod
 from isopursuit.data._matrix import Matrix, as_indices, as_points, in_unit
-from isopursuit.errors import InputError, unknown_option
+from isopursuit.errors import InputError, ParameterError, unknown_option
 from isopursuit.results import Certificate, Search
 from isopursuit.search.incumbent import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
+from isopursuit.sources.columns import is_source
 
 _Picked = tuple[Search, Certificate | None]  # with the pursuit's certificate
 _Picker = Callable[[Matrix], _Picked]
@@ -154,6 +155,10 @@ def select_pointwise(
     (('north', 'east'), 5)
     """
     options = as_subset_options(select_pointwise, options)
+    if is_source(X):
+        raise ParameterError(
+            f"select_pointwise needs matrices in memory, and X is a {type(X).__name__}. Pass an array or a list."
+        )
     points = as_points(X, options.pop("labels", None))[0]
     points = in_unit(points, options.pop("unit", None), as_indices(options.get("exclude"), points[0], "exclude"))
     c, workers, clock = as_exponent(c), as_count(workers, 1, "workers"), Clock.of(time_limit)
