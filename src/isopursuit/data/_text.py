@@ -142,8 +142,8 @@ def _separator(lines: list[str]) -> str:
     one = rf"[-+\s{CURRENCIES}]*\d+,\d+[\s%{CURRENCIES}]*"
     if regular == [","] and "," not in first and all(re.fullmatch(one, line) for line in body):
         # numbers with a decimal comma below one name, unless the digits before the comma number the rows
-        before = [int(re.sub(r"\D", "", line.partition(",")[0])) for line in body]
-        if before not in (list(range(len(body))), list(range(1, len(body) + 1))):
+        before = [line.partition(",")[0].strip() for line in body]
+        if before not in ([str(i) for i in range(len(body))], [str(i + 1) for i in range(len(body))]):
             return ";"
     if regular:
         return next((separator for separator in regular if separator in first), regular[0])
