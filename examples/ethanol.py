@@ -17,14 +17,13 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-import numpy as np
 
 import isopursuit as ip
 from isopursuit.manifold import internal_coordinates
-from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, torsion_shapes
-from isopursuit.show import plot_coordinates, plot_manifold, plot_torsions
+from isopursuit.molecules import as_trajectory, load_ethanol
+from isopursuit.show import plot_coordinates, plot_manifold, plot_molecule
 
-ethanol = load_ethanol(sys.argv[1] if len(sys.argv) > 1 else None)
+ethanol = as_trajectory(sys.argv[1]) if len(sys.argv) > 1 else load_ethanol()
 print(ethanol)
 
 # %%
@@ -45,14 +44,11 @@ print(ip.find_coordinates(ethanol, 2, dictionary=both, atoms="all"))
 # %%
 # The manifold coloured by each of the two torsions, their plane, and the torsions on the molecule.
 
-some = np.random.default_rng(1).choice(len(ethanol.positions), 3000, replace=False)
-shapes, values = torsion_shapes(ethanol)[some], found.values()
 figure, axes = plt.subplots(2, 2, figsize=(10.5, 9), layout="constrained")
-for ax, label, one in zip(axes[0], found.labels, values[some].T, strict=True):
-    plot_manifold(shapes, one, ax=ax, label=label, cyclic=True)
-plot_coordinates(*values.T, ax=axes[1, 0], labels=found.labels, cyclic=True)
-atoms = [f"{symbol}{i}" for i, symbol in enumerate(ethanol.symbols)]
-plot_torsions(atoms, found.atoms, axes[1, 1], bonds=ETHANOL_BONDS, positions=ethanol.positions[0], labels=found.labels)
+plot_manifold(found, axes[0, 0])
+plot_manifold(found, axes[0, 1], function=1)
+plot_coordinates(found, axes[1, 0])
+plot_molecule(found, axes[1, 1])
 output = Path("output")
 output.mkdir(exist_ok=True)
 figure.savefig(output / "ethanol.png", dpi=120)

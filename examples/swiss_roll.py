@@ -52,14 +52,13 @@ found = ip.find_coordinates(points, dictionary=values)
 print(found)
 
 # %%
-# The roll coloured by both coordinates and by a distractor, and the plane of the coordinates, where it is a rectangle.
+# The roll coloured by both coordinates, their plane, where it is a rectangle, and the evidence for two dimensions.
 
-figure, axes = plt.subplots(3, 2, figsize=(10, 13), layout="constrained")
-for ax, label in zip(axes.flat, [*found.labels, "wave"], strict=False):
-    plot_manifold(points, values[label], ax=ax, label=label)
-plot_coordinates(*found.values().T, ax=axes[1, 1], labels=found.labels)
-plot_spectra(found.tangents, ax=axes[2, 0])
-axes[2, 1].set_axis_off()
+figure, axes = plt.subplots(2, 2, figsize=(10, 9), layout="constrained")
+plot_manifold(found, axes[0, 0])
+plot_manifold(found, axes[0, 1], function=1)
+plot_coordinates(found, axes[1, 0])
+plot_spectra(found.tangents, axes[1, 1])
 output = Path("output")
 output.mkdir(exist_ok=True)
 figure.savefig(output / "swiss_roll.png", dpi=100)

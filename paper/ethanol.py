@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import isopursuit as ip
+from isopursuit.errors import FileError
 from isopursuit.manifold import tangent_spaces
-from isopursuit.molecules import Trajectory, rotatable_bonds
+from isopursuit.molecules import ETHANOL_BONDS, Trajectory, as_trajectory, load_ethanol, rotatable_bonds
 from paper.shapes import all_torsions, shape_gradients, shape_values, torsion_gradients
 
 NEIGHBOURS = 1_000  # frames per tangent space
+NUMBERS = (6, 6, 8, 1, 1, 1, 1, 1, 1)  # C of CH2, C of CH3, O, then the hydrogens of CH2, CH3 and OH
+LONGEST_BOND = 1.9  # Å: longer than any bond of ethanol at any temperature at which it is stable
+
+
+def ethanol_of(path: Path | None) -> Trajectory:
+    """Return the package's ethanol, or that of a file of MD17, rMD17 or the user's own in the same order of atoms."""
+    if path is None:
+        return load_ethanol()
+    trajectory = as_trajectory(path)
+    i, j = np.array(ETHANOL_BONDS).T
+    if (
+        trajectory.numbers.tolist() != list(NUMBERS)
+        or np.linalg.norm(trajectory.positions[0, i] - trajectory.positions[0, j], axis=1).max() > LONGEST_BOND
+    ):
+        raise FileError(
+            f"{trajectory.source} contains {''.join(trajectory.symbols)}. Atoms must be ordered as ethanol's in MD17, "
+            f"CCOHHHHHH with the bonds {ETHANOL_BONDS}."
+        )
+    return trajectory
 
 
 def torsion_matrices(ethanol: Trajectory, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

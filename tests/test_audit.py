@@ -102,6 +102,7 @@ def test_labels_many_points_and_sources_are_judged_alike():
     assert joint.lower_bound == pytest.approx(min(loss(points, s) for s in itertools.combinations(range(10), 3)))
     table = swaps(points, [1, 2, 3])
     assert joint.swap.loss == pytest.approx(min(table.values()))
+    assert f"no subset is below {joint.lower_bound / 3:.6g}\n" in str(joint)  # a point, as the loss
 
 
 def test_all_columns_and_one_column():

@@ -76,6 +76,7 @@ def tables(tmp_path):
     angle, height = rng.uniform(-np.pi, np.pi, 1000), rng.uniform(0, 4, 1000)
     pl.DataFrame({"x": np.cos(angle), "y": np.sin(angle), "z": height}).write_csv(tmp_path / "points.csv")
     functions = {"angle": np.degrees(angle), "height": height, "square": height**2, "both": angle * height}
+    functions["name"] = [f"point {i}" for i in range(1000)]
     pl.DataFrame(functions).write_csv(tmp_path / "values.csv")
     return tmp_path
 
@@ -90,6 +91,7 @@ def test_points_and_values_come_from_tables(tables):
     assert "<html" in (tables / "r.html").read_text(encoding="utf-8")
     noted = run(*(one for one in options if one not in ("--periodic", "angle=360")), "-D", "2")
     assert "note: angle may be angles" in noted.stderr
+    assert "note: left out, not numeric: name.\n" in noted.stderr
     assert "pass --periodic" in noted.stderr
     for wrong, words in (
         ((tables / "points.csv",), ("points.csv is a table of points", "--values")),

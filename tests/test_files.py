@@ -94,6 +94,11 @@ def test_one_column_of_decimal_commas(tmp_path):
     table = read_table(write(tmp_path / "t.csv", "a\n1,5\n3,25\n-2,0\n"))
     assert table.columns == ("a",)
     assert table.values.tolist() == [[1.5], [3.25], [-2.0]]
+    assert read_table(write(tmp_path / "t.csv", "a\n1,5 €\n3,25 €\n-2,0 €\n")).values.tolist() == [
+        [1.5],
+        [3.25],
+        [-2.0],
+    ]
 
 
 def test_names_in_another_encoding_are_read_with_a_note(tmp_path):
@@ -207,6 +212,18 @@ def test_the_index_that_pandas_saves_in_parquet_names_the_rows(tmp_path):
     table = read_table(tmp_path / "t.parquet")
     assert table.columns == ("a", "b")
     assert table.rows == ("7", "3")
+
+
+@pytest.mark.parametrize("first", ["?", "NA", "-"])
+def test_a_missing_cell_in_the_first_line_is_no_empty_name(tmp_path, first):
+    table = read_table(write(tmp_path / "t.csv", f"{first},898\n7,389\n-3,176\nNA,153\n"), drop_missing=True)
+    assert table.values.tolist() == [[7, 389], [-3, 176]]
+    assert "read as a row" in table.notes[0]
+
+
+def test_truth_values_are_numbers_however_they_are_written(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a,b\nTrue,false\nFalse,true\n"))
+    assert table.values.tolist() == [[1, 0], [0, 1]]
 
 
 def test_an_unnamed_column_of_measurements_stays_a_feature(tmp_path):
@@ -391,6 +408,11 @@ def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
     assert "who" in table.notes[0]
     with pytest.raises(DataTypeError, match="'who' is not numeric: it contains 'x'"):
         read_table(tmp_path / "t.csv", columns=["a", "who"])
+
+
+def test_labels_have_no_spaces_around_them(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", 'a, who\n1, "ann"\n2, bob \n'), label="who")
+    assert table.rows == ("ann", "bob")
 
 
 def test_repeated_labels_are_told_apart_by_row(tmp_path):

@@ -303,8 +303,7 @@ def test_a_misspelled_function_is_answered_with_the_one_that_was_meant():
         (["select", "patients.csv", "--method", "exat"], "'exact'"),
         (["select", "patients.csv", "--metod", "exact"], "--method"),
         (["datasets", "wien"], "'wine'"),
-        (["coordinates", "run.xyz", "--shapes", "torsion"], "'torsions'"),
-        (["coordinates", "run.xyz", "--aggregate", "trimed"], "'trimmed'"),
+        (["coordinates", "run.xyz", "--frame", "5"], "--frames"),
     ],
 )
 def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(words, meant, monkeypatch):
@@ -314,6 +313,8 @@ def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(
     assert meant in done.stderr.split("rror", 1)[1]
 
 
-def test_a_misspelled_column_to_judge_is_taken_for_a_column(patients):
-    refused = run("audit", patients, "--columns", "hieght")
+def test_a_misspelled_column_to_judge_gets_the_nearest(patients):
+    refused = run("audit", patients, "--features", "--columns", "hieght")
     assert "there is no such column to pick from. Did you mean 'height'" in refused.stderr
+    refused = run("audit", patients, "--columns", "hieght")
+    assert "there is no such row to pick from. Did you mean 'height' or 'weight'? Pass --features" in refused.stderr

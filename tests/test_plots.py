@@ -195,15 +195,9 @@ def test_labels_are_shortened_only_as_far_as_they_stay_different():
     assert short_heads(["C0–C1–O2–H3 torsion", "first arc", "", 3]) == ["C0–C1–O2–H3", "first arc", "", "3"]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.plot_singular_values([]),
-    ],
-)
-def test_nothing_is_not_drawn(draw):
-    with pytest.raises(ParameterError, match=r"at least one|two different points|positive"):
-        draw()
+def test_nothing_is_not_drawn():
+    with pytest.raises(ParameterError, match="at least one"):
+        plots.plot_singular_values([])
     assert not plt.get_fignums()
 
 

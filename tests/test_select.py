@@ -7,7 +7,6 @@ import pytest
 from fuzz.explain import run
 
 import isopursuit as ip
-from isopursuit.data import load_wine
 from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
@@ -75,11 +74,6 @@ def test_an_included_column_outside_the_tied_set_is_reported():
 # The method by size
 
 
-def hard(D=13):
-    """Wines whose best subset takes longer to prove than "auto" waits; the pursuit leaves it."""
-    return load_wine().matrix(D)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
     X = problem(seed, 4, 25)
@@ -93,44 +87,30 @@ def test_auto_proves_the_best_of_all_columns_where_that_is_quick(seed):
     assert (asked["asked"], asked["reason"]) == ("exact", None)
 
 
-@pytest.mark.usefixtures("_first_proof_given_up")
-def test_auto_is_the_two_stage_method_where_only_that_ends_with_a_proof():
-    X, seen = hard(), []
-    picked = ip.select(X, gap=0, time_limit=60, callback=lambda now: seen.append(now))
-    assert picked.method == "two-stage"
-    assert picked.verdict == f"proved optimal among the {len(picked.pursuit.tied)} candidates the pursuit left"
-    assert picked.loss == pytest.approx(52.06450395)
-    assert any("no subset of all 178 columns has a loss below" in note for note in picked.notes)
-    assert [method for method, _ in itertools.groupby(now.method for now in seen)] == ["exact", "two-stage"]
-    bounds = [now.lower_bound for now in seen]
-    assert bounds == sorted(bounds)  # over all columns, also while the tied ones are searched
-    assert bounds[-1] <= picked.loss
-
-
 @pytest.fixture
-def _first_proof_given_up(monkeypatch):
-    """The first proof of "auto" ends after its first round of nodes, however fast the machine is."""
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "short_proof_nodes", lambda pool: 1)
-    monkeypatch.setattr("isopursuit.search.incumbent.CLOSED_SHARE", 1.0)
-    for module in ("proof.tree", "incumbent"):
-        monkeypatch.setattr(f"isopursuit.search.{module}.REPORT_SECONDS", 0.0)
+def unproved(monkeypatch):
+    """Unit columns for which `auto` soon gives up on a proof, however fast the machine is."""
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "trial_nodes", lambda *size: 800)
+    X = np.random.default_rng(0).normal(size=(12, 120))
+    return X / np.linalg.norm(X, axis=0)
 
 
-@pytest.mark.usefixtures("_first_proof_given_up")
-def test_auto_is_exchange_search_where_the_pursuit_prunes_the_best_subset_known():
-    X, seen = problem(3, 8, 600), []
-    picked = ip.select(X, time_limit=4, callback=lambda now: seen.append(now.method))
-    assert picked.method == "exchange"
-    assert picked.pursuit is None
-    assert picked.loss <= ip.select(X, method="two-stage", time_limit=4).loss
-    assert 8 <= picked.search.lower_bound <= picked.loss
-    assert any("the answer is from exchange search" in note and "prunes" in note for note in picked.notes)
-    assert seen[0] == "exact"
-    assert seen[-1] == "exchange"
+def test_auto_continues_with_exchange_search_and_keeps_the_bound(unproved):
+    seen = []
+    picked = ip.select(unproved, time_limit=None, callback=seen.append)
+    assert (picked.method, picked.pursuit) == ("exchange", None)
+    assert [method for method, _ in itertools.groupby(now.method for now in seen)] == ["exact", "exchange"]
+    bounds = [now.lower_bound for now in seen]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] <= picked.search.lower_bound
+    assert picked.search.lower_bound > 12
+    assert any("the answer is from exchange search: a search of all columns found no proof" in n for n in picked.notes)
+    again = ip.select(unproved, time_limit=None)
+    assert (again.indices.tolist(), again.search.lower_bound) == (picked.indices.tolist(), picked.search.lower_bound)
 
 
 def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "PROOF_WORK", 100)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "trial_nodes", lambda *size: 0)
     X = problem(3, 4, 30)
     picked = ip.select(X)
     assert picked.method == "exchange"
@@ -345,20 +325,6 @@ def test_per_point_has_the_same_picks_and_the_losses_of_one_point(aggregate):
     assert one.ideal == 2
 
 
-@pytest.fixture
-def unproved(monkeypatch):
-    """Unit columns for which `auto` soon gives up on a proof."""
-    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "short_proof_nodes", lambda pool: 800)
-    X = np.random.default_rng(0).normal(size=(12, 120))
-    return X / np.linalg.norm(X, axis=0)
-
-
-def test_auto_without_a_time_limit_ends_with_a_bound(unproved):
-    picked = ip.select(unproved, time_limit=None)
-    assert picked.method == "exchange"
-    assert picked.search.lower_bound > 12
-
-
 def test_an_interrupted_exchange_keeps_the_bound_of_the_search_before_it(unproved):
     bounds = []
 
@@ -379,22 +345,21 @@ def test_auto_ends_when_the_gap_is_reached(unproved):
     assert found.gap <= gap
 
 
-@pytest.mark.parametrize("step", ["pursue", "replacements"])
+@pytest.mark.parametrize("step", ["exchange", "replacements"])
 def test_ctrl_c_between_the_searches_returns_the_answer_known(monkeypatch, unproved, step):
-    plain = getattr(Problem, step)
-    calls = []
+    owner = Problem if step == "replacements" else sys.modules["isopursuit.search.solve"]
+    plain, presses = getattr(owner, step), iter([KeyboardInterrupt])
 
     def interrupted(*arguments):
-        calls.append(step)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
+        for press in presses:
+            raise press
         return plain(*arguments)
 
-    monkeypatch.setattr(Problem, step, interrupted)
+    monkeypatch.setattr(owner, step, interrupted)
     picked = ip.select(unproved, time_limit=60)
-    assert calls
+    assert next(presses, None) is None
     assert picked.loss == pytest.approx(ip.isometry_loss(unproved[:, picked.indices]))
-    assert picked.search.status == ("interrupted" if step == "pursue" else "heuristic")
+    assert picked.search.status == ("interrupted" if step == "exchange" else "heuristic")
     assert all(np.isnan(one.price) for one in picked.choices) == (step == "replacements")
 
 
@@ -417,8 +382,8 @@ def test_the_second_ctrl_c_is_raised(monkeypatch, unproved):
     def pressed(*arguments):
         raise KeyboardInterrupt
 
-    for step in ("pursue", "replacements"):
-        monkeypatch.setattr(Problem, step, pressed)
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "exchange", pressed)
+    monkeypatch.setattr(Problem, "replacements", pressed)
     with pytest.raises(KeyboardInterrupt):
         ip.select(unproved)
     with pytest.raises(KeyboardInterrupt):
@@ -462,11 +427,11 @@ TIME_WORDS = ("time limit", "time_limit")
 
 
 def stops_by_callback(now):
-    return now.seconds > 0.5
+    return now.seconds > 0.2
 
 
 def stops_by_ctrl_c(now):
-    if now.seconds > 0.5:
+    if now.seconds > 0.2:
         raise KeyboardInterrupt
 
 

@@ -227,6 +227,7 @@ class Tree:
             roots = 1 / np.sqrt(np.maximum(spread(nu, m), 1e-15 * nu[:, :1] + 1e-300))
             Z = (Z @ F) * roots[:, None, :]
             norms = (Z * Z).sum(axis=2)
+            # D - j products and a factor: an entry of W is wrong by at most (D - j + 1) U |z| times its root
             rounding = 1.1 * (D + 1) * U * math.sqrt(self.longest) * np.linalg.norm(roots, axis=1)[:, None]
             norms += 2 * rounding * np.sqrt(norms) + rounding**2 + (D + 6) * U * norms
             logs = 2 * np.log(roots[:, :m])
@@ -237,6 +238,8 @@ class Tree:
         form, reach = x + A @ C, np.linalg.norm(C, axis=(1, 2))[:, None] * np.linalg.norm(A, axis=2)
         reach += np.linalg.norm(form, axis=2) + np.linalg.norm(x, axis=2)
         fixed = low[:, None] * ((A * A).sum(axis=2) + 1)
+        # two entries of the form are wrong by at most e r r', e = 2 (D + j + 4) U and r^2 = reach^2 + fixed; so m e r^2
+        # on the diagonal covers the errors of any m rows
         own = (form * form).sum(axis=2) - fixed + 4 * (m + 8) * (D + j + 4) * U * (reach**2 + fixed)
         real = nodes.real & ~(own <= 0)
         scores = np.where(real, scores, np.inf)
@@ -293,6 +296,7 @@ class Tree:
         rest = np.cumsum([np.zeros_like(scores), *(after[:, i : i + most] for i in range(1, m))], axis=0)
         roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.maximum(np.linalg.norm(Z, axis=2), 1e-150)
         stray = cuts.rounding[rows, None] / lengths
+        # of a cosine: the errors of both columns, of D products, and of two lengths
         error = (2 * stray + stray**2 + (D + 16) * U)[:, :, None]
         error = np.maximum(error, error.mT)
         cosines = (Z @ Z.mT) / (lengths[:, :, None] * lengths[:, None, :])

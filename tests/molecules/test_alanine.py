@@ -49,25 +49,6 @@ def test_no_bond_is_broken_and_those_to_hydrogen_are_rigid(peptide):
             assert 0.85 * bond.mean() < bond.min() <= bond.max() < 1.15 * bond.mean()
 
 
-def test_atoms_that_are_not_bonded_are_farther_apart_than_bonds(peptide):
-    near = {tuple(sorted(bond)) for bond in peptide.bonds}
-    i, j = np.triu_indices(22, 1)
-    mean = np.linalg.norm(peptide.positions[:, i] - peptide.positions[:, j], axis=2).mean(axis=0)
-    bonded = np.array([pair in near for pair in zip(i.tolist(), j.tolist(), strict=True)])
-    assert mean[bonded].max() < mean[~bonded].min()
-
-
-def test_every_frame_is_l_alanine(peptide):
-    """CORN: seen from the hydrogen of CA towards CA, the carbonyl, the side chain R and N follow clockwise."""
-    ca, h, co, r, n = (
-        peptide.positions[:, keys(peptide).index(f"ALA:{name}")] for name in ("CA", "HA", "C", "CB", "N")
-    )
-    around = np.einsum("fi,fi->f", np.cross(co - ca, r - ca), n - ca)
-    away = np.einsum("fi,fi->f", ca - h, co + r + n - 3 * ca)
-    assert (away > 0).all()  # the view is from outside
-    assert (around > 0).all()  # a right-handed triple looks clockwise when seen against it, from the hydrogen
-
-
 def test_the_peptide_bonds_are_trans_and_phi_and_psi_turn(peptide):
     phi, psi, *omegas = degrees(peptide, PHI, PSI, *OMEGAS)
     assert np.mean(np.abs(omegas) > 120) > 0.999

@@ -8,17 +8,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import isopursuit as ip
-from isopursuit.errors import GeometryError
+from isopursuit.errors import FileError, GeometryError
 from isopursuit.molecules import (
     ETHANOL_BONDS,
     angle_values,
     as_trajectory,
     bond_torsions,
+    find_bonds,
     load_alanine_dipeptide,
     load_ethanol,
     torsion_values,
 )
-from paper.ethanol import torsion_matrices, turning_rates
+from paper.ethanol import ethanol_of, torsion_matrices, turning_rates
 from paper.shapes import all_torsions, angle_gradients, shape_angles, shape_gradients, shape_values, torsion_gradients
 from paper.shapes import torsion_matrices as matrices_of
 
@@ -134,10 +135,18 @@ def test_ethanol_of_our_own_gives_the_papers_table_too():
 
 def test_the_worst_frame_decides_a_sum_and_is_left_out_by_a_trimmed_mean():
     heavy = load_alanine_dipeptide().select("heavy")
-    from isopursuit.molecules import find_bonds
-
     X = matrices_of(heavy, range(0, 10_000, 100), bond_torsions(find_bonds(heavy)), D=4, neighbours=500)
     total, trimmed = (ip.select(X, method="exact", aggregate=aggregate) for aggregate in ("sum", "trimmed"))
     assert np.exp(total.search.point_log_losses.max()) > 0.5 * total.loss
     assert trimmed.loss_per_point < 6
     assert total.loss_per_point > 1000
+
+
+def test_another_molecule_or_order_is_refused(tmp_path):
+    ethanol = load_ethanol()
+    order = [0, 1, 2, 8, 4, 5, 6, 7, 3]
+    np.savez(tmp_path / "order.npz", R=ethanol.positions[:5, order], z=ethanol.numbers)
+    np.savez(tmp_path / "methane.npz", R=ethanol.positions[:5, [0, 1, 3, 4, 5]], z=[6, 1, 1, 1, 1])
+    for name in ("order", "methane"):
+        with pytest.raises(FileError, match="must be ordered as ethanol's in MD17"):
+            ethanol_of(tmp_path / f"{name}.npz")

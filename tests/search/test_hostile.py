@@ -17,7 +17,7 @@ from isopursuit.search.pool import Pool
 from isopursuit.search.proof import joint, prover, tree
 from isopursuit.search.proof.cuts import ColumnFilter
 from isopursuit.search.proof.pairs import compatible, roots
-from isopursuit.search.scan import BestAddition, FirstEqual, SwapCandidates
+from isopursuit.search.scan import BestAddition, SwapCandidates
 
 
 def lattice_with_a_basis(seed):
@@ -245,15 +245,6 @@ def test_a_subset_that_is_lower_by_rounding_is_settled_as_well():
     Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
     found = ip.exchange_search(ip.as_source(Q @ (0.83 * X[:, X.any(axis=0)] / 2)), 3.0, kicks=200)
     assert "no single swap with any column improves it: proved." in found.notes
-
-
-@pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search, ip.greedy_search])
-def test_ctrl_c_in_the_last_pass_does_not_lose_the_answer(search, monkeypatch):
-    X = np.random.default_rng(0).standard_normal((3, 40))
-    known = search(ip.as_source(X))
-    press_once(monkeypatch, FirstEqual, "__call__", after=False)
-    found = search(ip.as_source(X))
-    assert (found.indices.tolist(), found.status) == (known.indices.tolist(), known.status)
 
 
 @pytest.mark.parametrize("search", [ip.exact_search, ip.exchange_search, ip.greedy_search])

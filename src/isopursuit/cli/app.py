@@ -76,8 +76,6 @@ def select(
     as_time_limit(search.time_limit)  # check it before any file is read
     check_outputs(options.file, output=outputs.output, report=report, proof=search.proof)
     table = Input(options, samples and not options.correlation, k, bool(rules.given), rotated=search.proof is None)
-    kept = report is not None or search.proof is not None or rules.given
-    streamed = table.is_streamed() or (table.is_large() and not kept)
     if options.correlation and search.proof is not None:
         raise ParameterError("--proof is not available with --correlation: a proof is about columns, not products.")
     target = None if search.proof is None else ProofFile(search.proof, table.reading)
@@ -87,30 +85,29 @@ def select(
             "--stability resamples the rows of a table whose columns are compared by correlation. Pass --features, "
             "without --unit, --spearman, --correlation and rules for columns that are picked together."
         )
-    with table.candidates(streamed=streamed, report=report, **rules.given) as candidates:
-        include, exclude = candidates.chosen(search)
-        together = candidates.rules(rules)
-        draft = None if streamed else outputs.output
-        with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates, draft) as watch:
-            picked = ip.select(
-                candidates.X,
-                table.k,
-                search.c,
-                method=search.method,
-                unit=table.unit,
-                time_limit=search.time_limit,
-                gap=search.gap,
-                callback=watch,
-                include=include,
-                exclude=exclude,
-                proof=target,
-                **together,
-            )
-        stable = _stability(candidates, search, include, exclude) if search.stability else None
+    candidates = table.read()
+    include, exclude = candidates.chosen(search)
+    together = candidates.rules(rules)
+    with candidates.rows_in_errors(), SearchWatch(search.time_limit, candidates, outputs.output) as watch:
+        picked = ip.select(
+            candidates.X,
+            table.k,
+            search.c,
+            method=search.method,
+            unit=table.unit,
+            time_limit=search.time_limit,
+            gap=search.gap,
+            callback=watch,
+            include=include,
+            exclude=exclude,
+            proof=target,
+            **together,
+        )
+    stable = _stability(candidates, search, include, exclude) if search.stability else None
     answer = candidates.answer(picked.as_dict())
     if stable is not None:
         answer["stability"] = stable.as_dict()
-    if table.samples and not streamed and not options.standardize:
+    if table.samples and not options.standardize:
         answer["notes"] += table_notes(picked.log_loss, picked.ideal, "--standardize")
 
     def final() -> str:
@@ -126,7 +123,6 @@ def select(
 
 def _stability(candidates: Candidates, search: Search, include: list[Any], exclude: list[Any]) -> ip.Stability:
     """The same selection from resampled rows of the file."""
-    assert candidates.table is not None
     with StageWatch() as watch:
         return ip.stability(
             candidates.table.values, candidates.input.k, search.c, method=search.method, unit="each", center=True,
@@ -198,12 +194,13 @@ def pursue(
 ) -> None:
     """Solve the convex program only: list the rows (or columns) it keeps, with a certificate."""
     from isopursuit.cli.candidates import Input
+    from isopursuit.data._matrix import in_unit
 
     check_outputs(options.file, output=outputs.output)
     table = Input(options, samples and not options.correlation, k)
-    streamed = table.is_streamed()
-    with table.candidates(streamed=streamed) as candidates, candidates.rows_in_errors(), PursuitWatch() as watch:
-        found = ip.isometry_pursuit(candidates.in_unit(), c, k=table.k, callback=watch)
+    candidates = table.read()
+    with candidates.rows_in_errors(), PursuitWatch() as watch:
+        found = ip.isometry_pursuit(in_unit([candidates.X], table.unit)[0], c, k=table.k, callback=watch)
     answer = candidates.answer({"c": c, **found.as_dict()})
     give(answer, partial(_show_pursuit, found, answer, table.kind), _files(outputs, answer), as_json=outputs.as_json)
 
@@ -238,19 +235,19 @@ def audit(
     if not names:
         raise ParameterError("--columns is empty. Name the candidates to judge, separated by commas.")
     table = Input(options, samples and not options.correlation, k=1)
-    with table.candidates(streamed=table.is_streamed(), report=report) as candidates:
-        judged, (include, exclude) = candidates.judged(names), candidates.chosen(limits)
-        with candidates.rows_in_errors(), SearchWatch(limits.time_limit, candidates) as watch:
-            found = ip.audit(
-                candidates.X,
-                judged,
-                limits.c,
-                unit=candidates.input.unit,
-                time_limit=limits.time_limit,
-                callback=watch,
-                include=include,
-                exclude=exclude,
-            )
+    candidates = table.read()
+    judged, (include, exclude) = candidates.judged(names), candidates.chosen(limits)
+    with candidates.rows_in_errors(), SearchWatch(limits.time_limit, candidates) as watch:
+        found = ip.audit(
+            candidates.X,
+            judged,
+            limits.c,
+            unit=candidates.input.unit,
+            time_limit=limits.time_limit,
+            callback=watch,
+            include=include,
+            exclude=exclude,
+        )
     answer = candidates.answer(found.as_dict())
     files = _files(outputs, answer)
     if report is not None:

@@ -108,8 +108,7 @@ class Table:
     file: Annotated[
         Path,
         typer.Argument(
-            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz. A pattern such as "
-            "'folder/*.parquet' is streamed.",
+            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz.",
             show_default=False,
         ),
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ import typer
 
 from isopursuit._core.clock import Clock
 from isopursuit.cli.arguments import Outputs, ReportFile
-from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
+from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes
 from isopursuit.cli.words import on_command_line
 from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError
 
@@ -167,7 +168,7 @@ def _table(path: Path) -> tuple[Any, Any, tuple[str, ...]]:
     from isopursuit.data import read_table
 
     found = read_table(path)
-    return found.values, found.columns, found.notes
+    return found.values, found.columns, tuple(re.sub(r" \(--label .*?\)", "", note) for note in found.notes)
 
 
 def numbers(text: str, option: str, expected: str, *, inclusive: bool = False) -> list[int]:
@@ -239,11 +240,7 @@ def _page(found: Coordinates) -> str:
 
 
 def _show(found: Coordinates, notes: list[str]) -> None:
-    """Print the picked functions, then one line each about the quality, the loss, the dimension and the unit."""
-    show_table(list(found.heads), found.rows, found.title)
-    for line in found.summary:
-        say(on_command_line(line))
-    if found.scan is not None:
-        for line in str(found.scan).splitlines()[:-1]:  # the reason is in the summary
-            say(line)
+    """Print the answer, and notes on stderr."""
+    for line in str(replace(found, notes=())).splitlines():
+        say(line)
     show_notes(notes)

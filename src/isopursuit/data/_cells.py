@@ -180,6 +180,8 @@ def read_column(name: str, cells: pl.Series, style: Style) -> tuple[pl.Series | 
 
 def _in_one_unit(name: str, cells: pl.Series, values: pl.Series, signs: pl.Series) -> tuple[pl.Series, str]:
     """The numbers without their signs, with a note; refuses a column that has other signs in some cells."""
+    import polars as pl
+
     marked = (signs != "").arg_max() if (signs != "").any() else None
     if marked is None:
         return values, ""
@@ -191,7 +193,9 @@ def _in_one_unit(name: str, cells: pl.Series, values: pl.Series, signs: pl.Serie
             f"row {other} ({FIRST_ROW}), which may be other units. Write all of its cells in one way, or "
             f"{leave_out(name)}."
         )
-    values, what = (values / 100, "as a fraction") if signs[marked] == "%" else (values, "without the sign")
+    what = "without the sign"
+    if signs[marked] == "%":
+        values, what = pl.Series(values.to_numpy() / 100), "as a fraction"  # polars multiplies by 0.01
     shown = f"in column {printable(name)}, {printable(cells[marked])} was read {what}, {values[marked]:g}."
     return values, shown
 

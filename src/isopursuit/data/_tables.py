@@ -265,7 +265,7 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, dropped: Sequenc
     rows = read.index or [f"row {i}" for i in range(height)]
     if label is not None:
         named = read.series[read.names.index(label)]
-        rows = [rows[i] if value is None else str(value) for i, value in enumerate(named)]
+        rows = [rows[i] if value is None else str(value).strip(' "') for i, value in enumerate(named)]
     if read.index is not None:
         notes += (read.index_note if label is None else "left out, the unnamed index.",)
     if len(set(rows)) < height:

@@ -9,12 +9,13 @@ import csv
 import math
 import re
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from isopursuit._core.text import listed
-from isopursuit.data._cells import MISSING, Style
+from isopursuit.data._cells import CURRENCIES, MISSING, Style
 from isopursuit.errors import FileError, printable
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 SEPARATORS = "\t;|,"
 LINES, CELLS = 50, 100_000  # lines and cells from which the layout is detected (chosen: they take milliseconds)
 NUMBER = re.compile(r"[-+−]?(\d[\d.,'’\s]*|[.,]\d+)([eE][-+]?\d+)?")
+# a first line of integers has names if the rows below make integers less probable than this (chosen; a note tells)
+UNLIKELY = 0.1
 SHOWN = 4  # cells of the first line that a note quotes
 
 Row = list["str | None"]
@@ -56,8 +59,7 @@ def read_text(raw: bytes, name: str, header: bool | None, style: Style) -> Colum
     widths = [len(record) for record in records]
     # polars takes the number of columns from the first line
     first = separator.join(map(str, range(max(widths))))
-    missing = [*MISSING, *style.missing]
-    options: dict[str, Any] = {"separator": separator, "quote_char": '"' if quoted else None, "null_values": missing}
+    options: dict[str, Any] = {"separator": separator, "quote_char": '"' if quoted else None}
     frame = pl.read_csv(f"{first}\n{text}".encode(), infer_schema=False, **options)
     style = replace(style, known=style.known or ("." if separator == "," else ""))
     found = read_frame(frame, name, header, style, widths)
@@ -69,7 +71,7 @@ def read_frame(frame: pl.DataFrame, name: str, header: bool | None, style: Style
     top = frame.head(max(3, min(LINES, CELLS // frame.width))).rows()
     first, *body = [[None if cell is None else cell.strip(' "') or None for cell in row] for row in top]
     first = first[: widths[0]]
-    named, note = has_names(first, body) if header is None else (header, "")
+    named, note = has_names(first, body, {*MISSING, *style.missing}) if header is None else (header, "")
     notes = (note,) if note else ()
     if not named:
         return Columns([f"column_{j + 1}" for j in range(frame.width)], frame.get_columns(), None, notes, "", style)
@@ -137,9 +139,10 @@ def _separator(lines: list[str]) -> str:
     first, body = lines[0], [line.rstrip("\n") for line in lines[1:] or lines]
     counts = {separator: {line.count(separator) for line in body} for separator in SEPARATORS}
     regular = [separator for separator, found in counts.items() if len(found) == 1 and found != {0}]
-    if regular == [","] and "," not in first and all(re.fullmatch(r"\s*[-+]?\d+,\d+\s*", line) for line in body):
+    one = rf"[-+\s{CURRENCIES}]*\d+,\d+[\s%{CURRENCIES}]*"
+    if regular == [","] and "," not in first and all(re.fullmatch(one, line) for line in body):
         # numbers with a decimal comma below one name, unless the digits before the comma number the rows
-        before = [int(line.partition(",")[0]) for line in body]
+        before = [int(re.sub(r"\D", "", line.partition(",")[0])) for line in body]
         if before not in (list(range(len(body))), list(range(1, len(body) + 1))):
             return ";"
     if regular:
@@ -174,7 +177,7 @@ def _without_comments(text: str, separator: str, name: str) -> tuple[str, str]:
         found = cells(line) if line.startswith("#") else []
         if not found or (len(found) == usual > 1 and has_numbers(found[1:])):
             kept.append(line)
-        elif i == top - 1 and top < len(lines) and len(found) == usual and has_numbers(cells(lines[top])):
+        elif i == top - 1 and top < len(lines) and len(found) == usual > 1 and has_numbers(cells(lines[top])):
             kept.append(line.lstrip("#").lstrip(" "))
     if not kept:
         raise FileError(f"{name} contains only comments. Expected a header line and rows of numbers.")
@@ -192,21 +195,22 @@ def _is_quoted(text: str, separator: str) -> bool:
 # ----------------------------------------------------------------------------------------------- names and row labels
 
 
-def has_names(first: Row, body: list[Row]) -> tuple[bool, str]:
+def has_names(first: Row, body: list[Row], missing: Set[str]) -> tuple[bool, str]:
     """Whether the first line contains names, and a note if that is uncertain.
 
     Text above numbers is a name. Numbers above numbers are names if the cell before them is empty above a column of
-    labels, if they are 0, 1, … (as pandas writes them), or if they increase in equal steps and are farther from all
-    numbers below than those are from one another (years above counts, wavelengths above absorbances).
+    labels, if they are 0, 1, … (as pandas writes them), if they are integers and few numbers below are, or if they
+    increase in equal steps and are farther from all numbers below than those are from one another (years above counts,
+    wavelengths above absorbances).
     """
     if len(body) > 1 and len(body[0]) == len(first) + 1 and all(row[-1] is not None for row in body):
         return True, ""  # R writes no name for the column of row names
-    cells = [_value(cell) for cell in first]
-    below = [[_value(row[j]) for row in body] for j in range(len(first))]
+    cells = [_value(cell, missing) for cell in first]
+    below = [[_value(row[j], missing) for row in body] for j in range(len(first))]
     numeric = [None not in column and not all(map(math.isnan, column)) for column in below]  # pyright: ignore
     if any(cell is None and over for cell, over in zip(cells, numeric, strict=True)):
         return True, ""
-    above = [j for j, cell in enumerate(cells) if not math.isnan(cell or 0.0) and cell is not None and numeric[j]]
+    above = [j for j, cell in enumerate(cells) if cell is not None and not math.isnan(cell) and numeric[j]]
     if not above:
         return None in cells or not body, ""
     repeated = any(row[j] == first[j] for row in body for j, cell in enumerate(cells) if cell is None)
@@ -223,9 +227,9 @@ def has_names(first: Row, body: list[Row]) -> tuple[bool, str]:
     )
 
 
-def _value(cell: str | None) -> float | None:
+def _value(cell: str | None, missing: Set[str] = frozenset()) -> float | None:
     """About which number a cell is: NaN if it is missing, None if it is text."""
-    if cell is None:
+    if cell is None or cell in missing:
         return math.nan
     if not NUMBER.fullmatch(cell):
         return None
@@ -242,9 +246,12 @@ def _are_names(H: list[float], rows: list[list[float]]) -> bool:
         goes_on = rows[0] == [value + n for value in H]
         symmetric = [row[0] for row in rows] == H[1:]
         return not goes_on and not symmetric
+    cells = [value for row in rows for value in row if math.isfinite(value)]
+    share = (sum(value == int(value) for value in cells) + 1) / (len(cells) + 2)
+    if len({*H}) == n and all(value == int(value) for value in H) and share**n < UNLIKELY:
+        return True
     steps = [after - before for before, after in pairwise(H)]
     evenly = n > 2 and steps[0] > 0 and all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
-    cells = [value for row in rows for value in row if math.isfinite(value)]
     width = max(cells) - min(cells)
     far = all(max(min(cells) - value, value - max(cells)) > width for value in H)
     return evenly and far and width > 0 and len(rows) > 1

@@ -16,7 +16,7 @@ from isopursuit._core.linalg import spectrum
 from isopursuit._core.outputs import check_writable, write_whole
 from isopursuit._core.text import LogLoss, loss_text, number, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
-from isopursuit.errors import ParameterError, printable
+from isopursuit.errors import ParameterError
 from isopursuit.loss.penalty import log_penalty, log_spectral_loss, to_loss
 from isopursuit.manifold.dictionary import TURN, Atoms, Dictionary
 from isopursuit.manifold.differentials import Differentials
@@ -29,8 +29,8 @@ from isopursuit.selection.result import Selection
 WORST = 3  # points of the largest loss that the text names
 # definitions of the words: the loss per direction is that of a direction in which the functions change too fast by such
 # a factor. Up to the first they are good coordinates, up to the second poor ones, and none beyond. At c = 1 the losses
-# are 1.66 and 3.95; random functions have more than 2.5 at D = 1, and more than 100 at D = 2
-# (`python -m benchmarks.coordinates null`)
+# are 1.66 and 3.95. The best of random functions reach 1.48 at D = 1 and 2.2 at D = 2, with medians 1.86 and 165
+# (measured by `python -m benchmarks.coordinates null`), so `Evidence.is_noise` compares with those of the same data
 GOOD, POOR = 2.0, 3.0
 
 
@@ -77,7 +77,8 @@ class Coordinates(html.Shown):
     @property
     def labels(self) -> Labels:
         """The picked functions."""
-        return self.selection.labels
+        picked: list[int] = self.selection.indices.tolist()
+        return tuple(self.matrices.labels[i] for i in picked)
 
     @property
     def D(self) -> int:
@@ -347,11 +348,6 @@ class Coordinates(html.Shown):
         return f"dimension: {f'D = {self.D} was given' if self.scan is None else self.scan.reason}; {share}"
 
     @property
-    def heads(self) -> tuple[str, str, str]:
-        """The headings of `rows`."""
-        return "picked", "moves", "best replacement (loss with it)"
-
-    @property
     def rows(self) -> list[tuple[str, str, str]]:
         """The label of each picked function, its spread, and its best replacement with the loss after the swap."""
         rows: list[tuple[str, str, str]] = []
@@ -369,22 +365,12 @@ class Coordinates(html.Shown):
         angle = self._periods is not None and np.isclose(self._periods[i], TURN)
         return f"± {np.degrees(self.spread[i]):.0f}°" if angle else f"± {number(float(self.spread[i]), 3)}"
 
-    def __str__(self) -> str:
-        rows = [self.heads, *(tuple(map(printable, row)) for row in self.rows)]
-        first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
-        lines = [self.title, *(f"  {name:<{first}}  {moves:>{second}}  {other}" for name, moves, other in rows)]
-        lines += [f"  {printable(line)}" for line in self.summary]
-        if self.scan is not None:
-            lines += [f"  {line}" for line in str(self.scan).splitlines()[:-1]]  # the reason is above
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        return html.result(
-            self.title,
-            self.verdict,
-            html.table(self.heads, self.rows),
-            *(f"<p>{html.escape(line)}</p>" for line in self.summary[1:]),
-            notes=self.notes,
+    def overview(self) -> html.Summary:
+        """What is shown of the answer."""
+        scan = [] if self.scan is None else str(self.scan).splitlines()[:-1]  # the reason is in the summary
+        heads = ("picked", ">moves", "best replacement (loss with it)")
+        return html.Summary(
+            self.title, self.quality, [self.verdict], heads, self.rows, [*self.summary[1:], *scan], self.notes
         )
 
 

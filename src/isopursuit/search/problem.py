@@ -76,8 +76,8 @@ class Problem:
         The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     rules : Rules or None
         Which columns may be picked together.
-    first, most : array and int, or None
-        If the caller gave no k and rules: a largest allowed set, and an upper bound of the size of any.
+    most : int or None
+        If the caller gave no k and rules: an upper bound of the size of any allowed set.
     """
 
     k: int
@@ -96,7 +96,6 @@ class Problem:
     given: Array | None = None
     unit: Unit = None
     rules: Rules | None = None
-    first: Indices | None = None
     most: int | None = None
 
     @classmethod
@@ -142,7 +141,9 @@ class Problem:
                 for some, what in ((include, "include"), (exclude, "exclude"))
             )
             columns = columns.in_unit(unit, excluded)
-            problem = cls(k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names)
+            problem = cls(
+                k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names, unit=as_unit(unit)
+            )
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)
@@ -262,7 +263,7 @@ class Problem:
         first, most = largest(rules, self.include, free, self.k)
         for k in range(len(first), 0, -1):
             try:
-                found = replace(self, k=k, most=most, first=first if k == len(first) else None).checked()
+                found = replace(self, k=k, most=most).checked()
                 found.pool(UNLIMITED).first_allowed()
             except RankError:  # all allowed sets of k columns are dependent
                 most = min(most, k - 1) if k == most else most
@@ -301,10 +302,7 @@ class Problem:
         include = np.searchsorted(possible, self.include).astype(np.intp)
         caller = possible if self.caller is None else self.caller[possible]
         pool = replace(pool, X=X, caller=caller, include=include, excluded=include, most=self.most)
-        if self.rules is None:
-            return pool
-        first = None if self.first is None else np.searchsorted(possible, self.first).astype(np.intp)
-        return replace(pool, rules=self.rules.take(possible), first=first)
+        return pool if self.rules is None else replace(pool, rules=self.rules.take(possible))
 
     @property
     def _in_passes(self) -> bool:
@@ -347,7 +345,7 @@ class Problem:
         rules = None if self.rules is None else self.rules.take(numbers)
         return replace(
             self, points=points, columns=None, caller=numbers, include=include, exclude=_none(), notes=notes,
-            rules=rules, first=None,
+            rules=rules,
         ).checked()  # fmt: skip
 
     def squared_singular_values(self) -> Array:

@@ -149,7 +149,7 @@ def exact_search(
     Search
         Status "optimal" means proved within a relative 1e-9. "precision" means that float64 cannot decide, because the
         remaining subsets are badly conditioned. Ctrl-C does not raise: it returns the best subset so far with its bound
-        and status "interrupted". If columns are equal up to sign, the first is picked.
+        and status "interrupted". Of columns in memory that are equal up to sign, the first is picked.
 
     Raises
     ------

@@ -128,12 +128,20 @@ class Audit(Selection):
     def overview(self) -> Summary:
         """What is shown of the answer."""
         given = super().overview()
-        best = f"loss {loss_text(self.best)}, {self.best.verdict}: {', '.join(map(str, self.best_labels))}"
+        shift = self.search.per_point.log_loss - self.log_loss  # from all points to one
+
+        def shown(log_loss: float) -> str:
+            return loss_text(LogLoss(log_loss + shift))
+
+        best = f"loss {shown(self.best.log_loss)}, {self.best.verdict}: {', '.join(map(str, self.best_labels))}"
+        swap = "none"
+        if self.swap is not None:
+            swap = f"{self.swap.out} out, {self.swap.into} in: loss {shown(self.swap.log_loss)}"
         return replace(
             given,
             title=f"{self.k} given column{'s' * (self.k > 1)}: loss {self.search.loss_words}",
-            lines=[*given.lines, f"no subset is below {loss_text(self.lower_bound)}"],
-            more=[f"best found: {best}", f"best swap: {'none' if self.swap is None else self.swap}"],
+            lines=[*given.lines, f"no subset is below {shown(float(np.log(self.lower_bound)))}"],
+            more=[f"best found: {best}", f"best swap: {swap}"],
         )
 
 

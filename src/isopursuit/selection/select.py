@@ -121,7 +121,7 @@ def select(
         method="auto" finish earlier; "exact" continues until it has a proof.
     gap : float, optional
         Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
-        Default: a full proof if 4e7 / (P D²) nodes of the search tree give one (about half a second), and after that
+        Default: a full proof if 4e7 / (n P D²) nodes of the search tree give one (about half a second), and after that
         0.01: the loss is within 1 % of the lower bound. The verdict says which. Other methods than "auto": 0.
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
@@ -144,12 +144,10 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most 10 s, half of the time limit and, unless `gap` is given, 4e8 / (P D²) nodes of its tree. It
-       gives up earlier if the tree only grows, after 4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs
-       at once.
-    2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
-       time.
-    3. "exchange", with the best lower bound known, which ends earlier if `gap` is not given and kicks have stopped to
+    1. "exact", for at most half of the time limit and, unless `gap` is given, 4e8 / (n P D²) nodes of its tree at n
+       points. It gives up after a tenth of them if the tree only grows. If that tenth is less than 100 nodes, only the
+       root is bounded; if it is less than one, "exchange" runs at once.
+    2. "exchange", with the lower bound that is known. It ends earlier if `gap` is not given and kicks have stopped to
        help. At many points "exact" continues instead.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass

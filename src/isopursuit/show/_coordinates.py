@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit._core.linalg import singular_values
 from isopursuit._core.text import LogLoss
-from isopursuit._core.types import Array
-from isopursuit.errors import ParameterError
 from isopursuit.manifold.result import Coordinates
-from isopursuit.molecules import find_bonds
 from isopursuit.show import _manifold_plots as plots
 from isopursuit.show._html import SIZE, draw_pictures, render, require_templates
-from isopursuit.show._style import short_heads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,37 +114,17 @@ def _drawn(groups: dict[str, tuple[Drawings, dict[str, Any]]]) -> tuple[dict[str
 
 
 def _molecule(found: Coordinates) -> Drawings:
-    molecule, atoms = found.trajectory, found.atoms
-    place = {} if molecule is None else {int(serial): i for i, serial in enumerate(molecule.serials)}
-    if molecule is None or atoms is None or not {*chain(*atoms)} <= set(place):  # all must be among the chosen atoms
+    if plots.marked_atoms(found) is None:
         return {}
-    pairs = zip(molecule.symbols, molecule.serials, strict=True)
-    names = molecule.names or [f"{symbol}{serial}" for symbol, serial in pairs]
-    draw = partial(
-        plots.plot_torsions,
-        names,
-        [[place[atom] for atom in row] for row in atoms],
-        bonds=find_bonds(molecule),
-        positions=molecule.positions[0],
-        labels=[*map(str, found.labels)],
-    )
     listed = ", ".join(map(str, found.labels))
-    return {f"The molecule with the picked functions: {listed}.": draw}
+    return {f"The molecule with the picked functions: {listed}.": partial(plots.plot_molecule, found)}
 
 
 def _losses(found: Coordinates, noun: str) -> Drawings:
-    draw = partial(
-        plots.plot_point_losses,
-        found.point_losses,
-        points=found.points,
-        ideal=len(found.labels),
-        undetermined=found.undetermined,
-        noun=noun,
-    )
     caption = (
         f"The loss of the picked functions at each {noun}, from the lowest to the highest; the highest are numbered."
     )
-    return {caption: draw}
+    return {caption: partial(plots.plot_point_losses, found)}
 
 
 def _dimension(found: Coordinates, noun: str) -> Drawings:
@@ -163,12 +138,10 @@ def _dimension(found: Coordinates, noun: str) -> Drawings:
 
 def _planes(found: Coordinates, noun: str) -> Drawings:
     """A plane for every pair of picked functions, up to a limit."""
-    places, values = _values(found)
-    names, cyclic = short_heads(found.labels), found.circular
+    places, values = plots.known_values(found)
     return {
         f"All {len(places):,} {noun}s in the plane of {found.labels[i]} and {found.labels[j]}.": partial(
-            _untitled,
-            partial(plots.plot_coordinates, values[:, i], values[:, j], labels=(names[i], names[j]), cyclic=cyclic),
+            _untitled, partial(plots.plot_coordinates, found, functions=(i, j))
         )
         for i, j in list(combinations(range(values.shape[1]), 2))[:MOST_PAIRS]
     }
@@ -176,36 +149,16 @@ def _planes(found: Coordinates, noun: str) -> Drawings:
 
 def _coloured(found: Coordinates) -> tuple[Drawings, dict[str, Any]]:
     """The points or shapes in their principal components, once for each picked function."""
-    places, values = _values(found)
-    if not len(places):
+    if not len(plots.known_values(found)[0]):
         return {}, {}
-    some = np.unique(np.linspace(0, len(places) - 1, min(len(places), MOST_POINTS)).astype(np.intp))
-    points = found.data[places[some]]
-    variances = singular_values(points - points.mean(axis=0)) ** 2
-    deep = len(variances) > 2 and variances[2] > DEEP * variances.sum()
     what = "points" if found.trajectory is None else "shapes of the molecule"
-    names = short_heads(found.labels)
     drawings: Drawings = {
-        f"The {what} by principal components, coloured by {label}.": partial(
-            plots.plot_manifold, points, values[some, i], label=names[i], cyclic=found.circular
-        )
+        f"The {what} by principal components, coloured by {label}.": partial(plots.plot_manifold, found, function=i)
         for i, label in enumerate(found.labels)
     }
-    return drawings, {"projection": "3d" if deep else None}
+    return drawings, {"projection": "3d" if plots.is_deep(found) else None}
 
 
-def _values(found: Coordinates) -> tuple[Any, Array]:
-    """Numbers of points or frames, and the values of the picked functions there: all, the known ones, or none."""
-    try:
-        values = found.values()
-        return np.arange(len(values)), values
-    except ParameterError:  # functions of points may have only gradients, or values at the chosen points
-        known = found.dictionary.values
-        if known is None or len(known) != len(found.points):
-            return np.empty(0, dtype=np.intp), np.empty((0, 0))
-        return found.points, known[:, found.selection.indices]
-
-
-def _untitled(draw: Callable[[Axes], Axes], ax: Axes) -> None:
+def _untitled(draw: Callable[..., Axes], ax: Axes) -> None:
     """Draw without a title, since the caption repeats it."""
     draw(ax).set_title("")

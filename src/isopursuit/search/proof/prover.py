@@ -48,16 +48,16 @@ TARGET_GROWTH = 2.0  # factor of the target's excess over k, from one target to 
 class Prove:
     """The stage that proves the incumbent, or finds better subsets on the way.
 
-    `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. A `short` proof
-    is one attempt among other stages: if its nodes are used up, the search continues, and they are counted only if it
-    succeeds. With `root`, only the bound of the relaxation over all columns is computed, if no better bound is known
-    and there are not too many rows.
+    `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. `trial` and
+    `enough` are those of the tree. With `root`, only the bound of the relaxation over all columns is computed, if no
+    better bound is known and there are not too many rows.
     """
 
     nodes: int | None = None
     workers: int = 1
     memory: int = 0
-    short: bool = False
+    trial: int | None = None
+    enough: float = 0.0
     root: bool = False
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
@@ -72,10 +72,9 @@ class Prove:
         try:
             stop = prover.run()
         finally:
-            if incumbent.closed or not self.short:
-                incumbent.nodes += prover.nodes
-                incumbent.evaluations += prover.evaluations
-        return stop if stop is StopReason.INTERRUPTED or not self.short else None
+            incumbent.nodes += prover.nodes
+            incumbent.evaluations += prover.evaluations
+        return stop
 
 
 class Prover:
@@ -295,15 +294,14 @@ class Prover:
         gap = max(incumbent.gap - 2 * PROVED, 0.0) if some_roots is None and target >= incumbent.limit else 0.0
         # at least one node, so that the tree itself reports why it ends
         nodes = None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
-        patience = max(incumbent.patience - self.nodes, 0) if gap > 0 else 0
-        limits = Limits(gap, nodes, self.limits.workers, self.clock, report, patience)
+        trial = None if self.limits.trial is None else max(self.limits.trial - self.nodes, 0)
+        limits = Limits(gap, nodes, self.limits.workers, self.clock, report, trial, self.limits.enough)
         X = np.ascontiguousarray(X)
         rules = None if pool.rules is None else pool.rules.take(positions)
         proof = branch_and_bound(
             X, pool.c, start, limits, include=range(fixed), roots=some_roots, below=target, rules=rules
         )
         self.nodes += proof.nodes
-        incumbent.patience = incumbent.patience if self.nodes < incumbent.patience else 0
         self.evaluations += proof.evaluations
         incumbent.least = min(incumbent.least, proof.least)
         found = proof.loss < target

@@ -38,6 +38,7 @@ from isopursuit.search.rules import Rules
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
+CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (derived: from 0.5 on it shrinks)
 TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
 RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
 NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8)
@@ -52,8 +53,9 @@ NO_LIMIT = 2**62
 class Limits:
     """When a proof ends before it is complete.
 
-    `gap` is relative, and enough after `patience` nodes. `nodes` and the clock are limits, `workers` threads explore
-    nodes. `report` is called about ten times a second with a `Snapshot`, and ends the proof by returning True.
+    `gap` is relative. After `trial` nodes the gap `enough` ends the search, and so does a tree that only grows. `nodes`
+    and the clock are limits, `workers` threads explore nodes. `report` is called about ten times a second with a
+    `Snapshot`, and ends the proof by returning True.
     """
 
     gap: float = 0.0
@@ -61,7 +63,8 @@ class Limits:
     workers: int = 1
     clock: Clock = field(default_factory=lambda: Clock.of(None))
     report: Callable[[Snapshot], bool] | None = None
-    patience: int = 0
+    trial: int | None = None
+    enough: float = 0.0
 
 
 class Snapshot(NamedTuple):
@@ -102,9 +105,10 @@ class Explored(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
+    """A task: the least bound and the number of its nodes, the most nodes and doubted tests it may use, its result."""
 
     bound: float
+    begun: int
     nodes: int
     spare: int
     result: Future[Any]
@@ -248,8 +252,7 @@ class _Search:
         """Start tasks for the nodes with the least bounds; returns whether the search goes on."""
         if self.over:
             return False
-        enough = self.limits.gap if self.nodes >= self.limits.patience else 0.0
-        if not (self.heap or self.running) or self._gap() <= max(enough, NODE_TOLERANCE):
+        if not (self.heap or self.running) or self._gap() <= max(self.limits.gap, NODE_TOLERANCE):
             self.end(None)
             return False
         if not self.heap or len(self.running) >= TASKS:
@@ -258,6 +261,8 @@ class _Search:
         explore = on_one_blas_thread(self.kernel.explore)
         budgets, doubted = self.budgets.limits()
         left = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
+        if self.limits.trial is not None and self.nodes >= self.limits.trial and self._fails():
+            left = 0  # the tasks that run are finished, so that the bound is reproducible
         spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
         work = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK)
         while self.heap and len(self.running) < TASKS and left > 0:
@@ -268,12 +273,18 @@ class _Search:
                 heapq.heappop(self.heap)
             batch = [node for _, _, node in self.taken]
             result = threads.submit(explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, work, nodes)
-            self.running.append(Task(self.taken[0][0], nodes, tests, result))
+            self.running.append(Task(self.taken[0][0], len(batch), nodes, tests, result))
             self.taken = []
             left, spare = left - nodes, spare - tests
         if not self.running:
             self.end(StopReason.NODES)
         return bool(self.running)
+
+    def _fails(self) -> bool:
+        """Whether a trial ends the search: its gap is enough, or nearly all nodes are open."""
+        # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
+        open_nodes = len(self.heap) + sum(task.begun for task in self.running)
+        return self._gap() <= self.limits.enough or open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
 
     def snapshot(self) -> Snapshot:
         """The state at this moment."""
