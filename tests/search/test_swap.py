@@ -36,6 +36,8 @@ def test_swaps_and_additions_are_the_best_of_all(c: float, points: int) -> None:
         values = np.array([[log_loss(one[[*others, p]].T, c) for one in columns] for p in outside])
         losses = np.logaddexp.reduce(values, axis=1)
         best, least = outside[int(np.argmin(losses))], float(losses.min())
+        if rng.random() < 0.5:
+            kernel.prepare(subset)
         for limit in (np.inf, float(np.quantile(losses, 0.43))):
             assert kernel.replace(subset, position, limit) == (best, pytest.approx(least, rel=1e-9))
             which, found = kernel.below(subset, position, limit)

@@ -26,7 +26,7 @@ class SwapKernel:
         """Do not try these columns (P,) in the next call of `add`, `replace` or `below`."""
 
     def prepare(self, subset: NDArray[np.int32]) -> None:
-        """Nothing; for the interface of `JointKernel`."""
+        """Bound all swaps into this subset at once, for `replace` and `below`, which must be given the same subset."""
 
     def add(self, subset: NDArray[np.int32], log_limit: float) -> tuple[int, float]:
         """The column with the least log-loss when added to the subset, and that log-loss.

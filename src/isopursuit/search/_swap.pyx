@@ -1,22 +1,28 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Losses of subsets that differ in one column, as logarithms so that nothing overflows at any exponent.
 
-Most columns are excluded before their loss is computed, by interlacing (_interlacing.pxd; many points: _joint.pyx): a
-limit on the loss confines each eigenvalue to an interval, and one short dot product tests whether it is inside. For the
-columns that pass, the eigenvalues are computed one by one from the secular equation until their losses exceed the limit.
+Most columns are excluded before their loss is computed (many points: _joint.pyx):
+
+- By diagonal blocks (scan.py): if x replaces the i-th column of S and O are the others, l(O + x) >= l(O) + h(|x|^2)
+  + d (1/beta - 1/|x|^2). One product of all columns for each subset gives 1/beta for all its positions. With M = SS',
+  s_i the i-th column and B = S^+, B x has the entries s_i' M^+ x, g = B B' = S' (M^+)^2 S, and g B x has the entries
+  s_i' (M^+)^2 x.
+- By interlacing (_interlacing.pxd): a limit on the loss confines each eigenvalue to an interval, and one short dot
+  product tests whether it is inside. For the columns that pass, the eigenvalues are computed one by one from the
+  secular equation until their losses exceed the limit.
 
 With fewer columns than rows, a column is represented by its coordinates in an orthonormal basis of the span of the
 others, and by one more coordinate: the length of its residual.
 """
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, exp, fabs, fmax, fmin, sqrt
 from libc.string cimport memcpy, memset
 
 from time import perf_counter
 
 import numpy as np
 
-from isopursuit.loss._penalty cimport log_spectral_loss
+from isopursuit.loss._penalty cimport CONVEX_EXPONENT, LARGEST_LOG, h, log_spectral_loss
 from isopursuit.search._clock cimport seconds
 from isopursuit.search._dense cimport dot, eigh, products, range_basis, singular_values
 from isopursuit.search._interlacing cimport Tests, estimate, make_tests, passes, roots_below
@@ -25,6 +31,9 @@ from isopursuit.search._interlacing cimport Tests, estimate, make_tests, passes,
 cdef int CLOCK_WORK = 1 << 23  # multiplications between two checks of the clock (derived: a few milliseconds)
 cdef double TIE = 1e-12        # relative; log-losses this close are equal, and the lowest index wins
 cdef double REST_ERROR = 1e-14  # rounding of |x|^2 - |y|^2, relative to |x|^2 (derived: two sums of squares)
+cdef double FULL_EXPONENT = 0.75  # as in scan.py
+cdef double LEAST_RATIO = 1e-8  # of eigenvalues of a subset; below it 1/beta is not computed (derived: sqrt of eps)
+cdef double SLACK = 1e-6  # relative slack of 1/beta for rounding (derived: eps / LEAST_RATIO with room)
 
 
 cdef struct Workspace:
@@ -63,17 +72,18 @@ cdef double log_loss(const Workspace* at, const int* subset, int size) noexcept 
     return log_spectral_loss(values, size, at.c)
 
 
-cdef bint multiply(Workspace* at, int width) noexcept nogil:
-    # Y = the listed columns times the first `width` rows of at.matrix. False if the deadline comes first.
-    cdef int D = at.D, first = 0, j, size
-    cdef int step = max(CLOCK_WORK // (D * width), 1) if at.until < INFINITY else at.tried
-    while first < at.tried:
+cdef bint multiply(Workspace* at, int width, bint all_columns) noexcept nogil:
+    # Y = the columns, all or the listed ones, times the first `width` rows of at.matrix. False if the deadline comes first.
+    cdef int D = at.D, count = at.P if all_columns else at.tried, first = 0, j, size
+    cdef int step = max(CLOCK_WORK // (D * width), 1) if at.until < INFINITY else count
+    cdef const double* columns = at.columns if all_columns else at.gathered
+    while first < count:
         if expired(at):
             return False
-        size = min(step, at.tried - first)
-        for j in range(first, first + size):
+        size = min(step, count - first)
+        for j in range(0 if all_columns else first, 0 if all_columns else first + size):
             memcpy(at.gathered + <size_t> j * D, at.columns + <size_t> at.listed[j] * D, D * sizeof(double))
-        products(at.gathered + <size_t> first * D, size, at.matrix, width, D, at.Y + <size_t> first * width)
+        products(columns + <size_t> first * D, size, at.matrix, width, D, at.Y + <size_t> first * width)
         first += size
     return True
 
@@ -107,7 +117,7 @@ cdef bint test_listed(Workspace* at, const int* others, int count, double limit)
     cdef int size = count + 1, a, j
     cdef double* y
     cdef double rest
-    if make_tests(at.e, size, at.c, limit, &at.tests) != 0 or not multiply(at, size):
+    if make_tests(at.e, size, at.c, limit, &at.tests) != 0 or not multiply(at, size, False):
         return False
     for j in range(at.tried):
         y = at.Y + <size_t> j * size
@@ -170,6 +180,12 @@ def log_loss_of(columns, const int[::1] subset, double c):
 cdef class SwapKernel:
     cdef const double[:, ::1] X
     cdef double[::1] memory
+    cdef double[:, ::1] inverse  # (P, k), 1/beta of each column at each position of the prepared subset
+    cdef double[::1] pulled      # (chunk, 2k), B x and g B x of some columns, in packed rows
+    cdef int chunk               # columns between two checks of the clock
+    cdef double[::1] alone       # (P), h(|x|^2) - d/|x|^2
+    cdef double d
+    cdef bint prepared
     cdef int[::1] numbers
     cdef char[::1] blocked
     cdef Workspace at
@@ -181,6 +197,9 @@ cdef class SwapKernel:
         self.memory = np.empty(P * (k + D + 2) + k + D * (2 * k + 1) + k * (2 * k + 3) + 1)
         self.numbers = np.empty(P + k + 1, np.intc)
         self.blocked = np.zeros(P, np.int8)
+        self.chunk = min(P, CLOCK_WORK // (2 * k * k) + 1)
+        self.inverse, self.pulled, self.alone = np.empty((P, k)), np.empty(2 * self.chunk * k), np.empty(P)
+        self.d = c * c / 4 if c >= FULL_EXPONENT else 0.0
         self.at.listed = &self.numbers[0]
         self.at.matrix = &self.memory[0]
         self.at.scratch = self.at.matrix + k * D
@@ -195,8 +214,10 @@ cdef class SwapKernel:
         cdef size_t j
         for j in range(P):
             self.at.squares[j] = dot(self.at.columns + j * D, self.at.columns + j * D, D)
+            self.alone[j] = h(self.at.squares[j], c) - self.d / self.at.squares[j]
         self.at.until = seconds() + deadline - perf_counter() if deadline < INFINITY else INFINITY
         self.at.late = False
+        self.prepared = False
 
     @property
     def late(self):
@@ -210,27 +231,80 @@ cdef class SwapKernel:
         np.asarray(self.blocked)[:] = columns
 
     def prepare(self, const int[::1] subset):
-        pass  # only the kernel of many points prepares
+        if self.at.c >= CONVEX_EXPONENT:
+            with nogil:
+                self.prepared = self.invert(&subset[0], subset.shape[0])
 
-    cdef int list_beside(self, const int[::1] subset, int position) noexcept nogil:
+    cdef bint invert(self, const int* subset, int size) noexcept nogil:
+        # Compute 1/beta of all columns and positions; False if the subset is nearly dependent, or there is no time
+        cdef int D = self.at.D, a, j, p
+        cdef double* e = self.at.e
+        cdef double* pull = self.at.tests.weights  # (2 size, size), as large as the tests, which are made later
+        cdef double along, total, rest, share, leak, diagonal, square
+        cdef const double* y
+        cdef const double* b
+        for j in range(size):
+            memcpy(self.at.scratch + j * D, self.at.columns + <size_t> subset[j] * D, D * sizeof(double))
+        if range_basis(self.at.scratch, size, D, e, self.at.matrix) != 0 or e[0] < LEAST_RATIO * e[size - 1]:
+            return False
+        if not multiply(&self.at, size, True):
+            return False
+        for j in range(size):
+            y = self.at.Y + <size_t> subset[j] * size
+            for a in range(size):
+                pull[j * size + a] = y[a] / e[a]
+                pull[(size + j) * size + a] = y[a] / (e[a] * e[a])
+        for j in range(size):
+            y, diagonal, square = self.at.Y + <size_t> subset[j] * size, 0.0, 0.0
+            for a in range(size):
+                diagonal += y[a] * y[a] / (e[a] * e[a])
+                square += y[a] * y[a] / (e[a] * e[a] * e[a])
+            self.at.scratch[j], self.at.scratch[size + j] = diagonal, square
+        for p in range(self.at.P):
+            y, b = self.at.Y + <size_t> p * size, &self.pulled[0] + <size_t> (p % self.chunk) * 2 * size
+            if p % self.chunk == 0:
+                if expired(&self.at):
+                    return False
+                products(y, min(self.chunk, self.at.P - p), pull, 2 * size, size, &self.pulled[0])
+            total, rest = 1.0, self.at.squares[p] * (1 + REST_ERROR)
+            for a in range(size):
+                rest -= y[a] * y[a]
+                total += b[a] * b[a]
+            rest = fmax(rest, REST_ERROR * self.at.squares[p]) if size < D else REST_ERROR * self.at.squares[p]
+            for j in range(size):
+                share = b[j] / self.at.scratch[j]
+                leak = total + share * (share * self.at.scratch[size + j] - 2 * b[size + j])
+                self.inverse[p, j] = fmax(leak, 1.0) / (share * b[j] + rest)
+        return True
+
+    cdef int list_beside(self, const int[::1] subset, int position, double limit) noexcept nogil:
         # Store the columns of the subset besides the one at that position (-1: all of them) after the P places of the
-        # list, set at.e and at.matrix for them, and list the columns that may be added. Returns how many others there
-        # are, or -1 if LAPACK failed.
-        cdef int j, p, count = 0
+        # list, set at.e and at.matrix for them, and list the columns that diagonal blocks do not exclude. Returns how
+        # many others there are, or -1 if LAPACK failed.
+        cdef int a, j, p, count = 0
         cdef int* others = self.at.listed + self.at.P
+        cdef double most = INFINITY
         for j in range(subset.shape[0]):
             if j != position:
                 others[count] = subset[j]
                 count += 1
         if spectrum_beside(&self.at, others, count) != 0:
             return -1
+        if position >= 0 and self.prepared and limit < LARGEST_LOG:
+            most = exp(limit)
+            for a in range(1, count + 1):
+                most -= h(self.at.e[a], self.at.c)
+            most += SLACK * (exp(limit) + fabs(most))
         for j in range(subset.shape[0]):
             self.blocked[subset[j]] = 1
         self.at.tried = 0
         for p in range(self.at.P):
-            if not self.blocked[p]:
-                self.at.listed[self.at.tried] = p
-                self.at.tried += 1
+            if self.blocked[p]:
+                continue
+            if most < INFINITY and self.alone[p] + self.d * (1 - SLACK) * self.inverse[p, position] > most:
+                continue
+            self.at.listed[self.at.tried] = p
+            self.at.tried += 1
         for j in range(subset.shape[0]):
             self.blocked[subset[j]] = 0
         return count
@@ -239,7 +313,7 @@ cdef class SwapKernel:
         cdef int count, found = -1
         cdef double best = log_limit
         with nogil:
-            count = self.list_beside(subset, position)
+            count = self.list_beside(subset, position, log_limit)
             if count >= 0:
                 found = best_of(&self.at, self.at.listed + self.at.P, count, &best)
         return found, best
@@ -254,7 +328,7 @@ cdef class SwapKernel:
         cdef double[::1] values = np.empty(self.at.P)
         cdef double value
         with nogil:
-            count = self.list_beside(subset, position)
+            count = self.list_beside(subset, position, log_limit)
             if count >= 0 and test_listed(&self.at, others, count, log_limit):
                 for j in range(self.at.tried):
                     if expired(&self.at):
