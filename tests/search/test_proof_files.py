@@ -383,8 +383,10 @@ def test_a_proof_that_cannot_be_written_is_refused_before_the_search(tmp_path):
         ip.select(X, method="greedy", proof=path)
     with pytest.raises(ip.IsoPursuitError, match="many points"):
         ip.exact_search([X, X], proof=path)
-    with pytest.raises(ip.IsoPursuitError, match="read in passes"):
-        ip.exact_search(ip.as_source(X), proof=path)
+    with pytest.raises(ip.IsoPursuitError, match="in memory"):
+        ip.exact_search(ip.as_source(X), proof=path, memory=100)
+    with pytest.raises(ip.IsoPursuitError, match="standardized"):
+        ip.exact_search(ip.as_source(X, standardize=True), proof=path)
     with pytest.raises(ip.IsoPursuitError, match="does not exist"):
         ip.exact_search(X, proof=tmp_path / "missing" / "a.proof")
 
@@ -395,3 +397,21 @@ def test_a_proof_that_was_stopped_is_incomplete(tmp_path):
     assert "incomplete" in found.notes[-1]
     with pytest.raises(RefusedError, match="incomplete"):
         ip.check_proof(path, X)
+
+
+@pytest.mark.parametrize("unit", [None, "each", "median", 2.0])
+def test_columns_that_are_read_in_passes_are_loaded_for_a_proof(unit, tmp_path):
+    X, path, file = load_wine().matrix(5), tmp_path / "a.proof", tmp_path / "x.npy"
+    np.save(file, X)
+    for source in (ip.as_source(X), np.load(file, mmap_mode="r")):
+        found = ip.exact_search(source, unit=unit, proof=path, exclude=[3])
+        assert ip.check_proof(path, X).subset == found.indices.tolist()
+
+
+def test_a_hidden_basis_among_very_many_columns_is_proved(tmp_path):
+    rng = np.random.default_rng(0)
+    X, path = rng.standard_normal((6, 20_000)), tmp_path / "a.proof"
+    X[:, 100:106] = np.linalg.qr(rng.standard_normal((6, 6)))[0] + 0.003 * rng.standard_normal((6, 6))
+    assert ip.exact_search(ip.as_source(X), proof=path).indices.tolist() == list(range(100, 106))
+    checked = ip.check_proof(path, X)
+    assert checked.bound >= checked.loss * (1 - 1e-9)

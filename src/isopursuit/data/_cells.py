@@ -115,9 +115,14 @@ class Style:
 
 def _known(frame: pl.DataFrame, style: Style) -> str:
     """The decimal marks of a file's columns."""
+    import polars as pl
+
+    commas = any(frame.select(pl.all().str.contains(",", literal=True).any()).row(0))
     found: set[str] = set()
     for cells in frame:
         found |= _certain(style.without_thousands(_without_signs(style.cleaned(cells))[0]))
+        if found and not commas:
+            break  # no other mark can be decimal
     return "".join(sorted(found))
 
 

@@ -141,7 +141,9 @@ class Problem:
                 for some, what in ((include, "include"), (exclude, "exclude"))
             )
             columns = columns.in_unit(unit, excluded)
-            problem = cls(k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names)
+            problem = cls(
+                k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names, unit=as_unit(unit)
+            )
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
-from isopursuit._core.types import Method, SearchMethod
+from isopursuit._core.types import Array, Method, SearchMethod
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
 from isopursuit.results import Pursuit, Search
@@ -34,6 +34,7 @@ from isopursuit.search.settings import (
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
+MATRIX_COPIES = 8  # of the matrix while the root of a proof is bounded (derived: as many arrays in `check.Tree.cut`)
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
@@ -64,26 +65,41 @@ def solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
         raise ParameterError(f"method={method!r} proves nothing that can be written. With proof=, pass method='exact'.")
     if problem.rules is not None:
         raise ParameterError("proof= is not available with rules on which columns may be picked together.")
-    if problem.given is None:
-        what = "columns that are read in passes" if problem.points is None else "many points"
-        raise ParameterError(
-            f"proof= is not available for {what}: a proof file is about one matrix in memory"
-            + (", such as a part of your columns." if problem.points is None else ".")
-        )
+    X = _loaded(problem, limits.memory)
     first = replace(limits, clock=limits.clock.within(HALF * limits.clock.remaining), proof=None)
     outcome = _solve(problem, "exact", first)
     search = outcome.search
     if search.status == "interrupted":
         note = "no proof file was written, because the search was interrupted."
     else:
-        note = _write(limits.proof, problem, search, limits)
+        note = _write(limits.proof, problem, X, search, limits)
     search = replace(search, notes=(*search.notes, note), seconds=limits.clock.seconds)
     return replace(outcome, search=search, method=outcome.method or "exact")
 
 
-def _write(target: ProofFile, problem: Problem, search: Search, limits: Limits) -> str:
+def _loaded(problem: Problem, memory: int) -> Array:
+    """The caller's matrix, which a proof file is about; columns that are read in passes are loaded."""
+    if problem.given is not None:
+        return problem.given
+    if problem.columns is None:
+        raise ParameterError("proof= is not available for many points: a proof file is about one matrix.")
+    source, transform = problem.columns.source, problem.columns.transform
+    if not (transform.a is transform.b is transform.A is None):
+        raise ParameterError(
+            "proof= is not available for columns that are standardized or projected as they are read. Pass them as a "
+            "matrix of the values that are compared."
+        )
+    rows, count = source.shape
+    if 8 * rows * count * MATRIX_COPIES > memory:
+        raise ParameterError(
+            f"proof= needs all {count:,} columns in memory, {8 * rows * count / 1e9:.3g} GB, and several copies. Pass "
+            "a part of them, or a larger memory=."
+        )
+    return source.take(np.arange(count))
+
+
+def _write(target: ProofFile, problem: Problem, X: Array, search: Search, limits: Limits) -> str:
     """Write the proof while the time and the callback allow it; returns a note."""
-    assert problem.given is not None
     ask, reported = limits.callback, limits.clock.seconds
 
     def watch(nodes: int) -> bool:
@@ -98,7 +114,7 @@ def _write(target: ProofFile, problem: Problem, search: Search, limits: Limits) 
     unit = {"unit": problem.unit, "include": problem.include.tolist(), "exclude": problem.exclude.tolist()}
     claim = {"k": problem.k, "c": problem.c, **unit}
     try:
-        return write_proof(target, problem.given, claim, search, limits.workers, watch)
+        return write_proof(target, X, claim, search, limits.workers, watch)
     except KeyboardInterrupt:
         return f"the proof file {target.path} is incomplete, because of an interrupt (Ctrl-C)."
 

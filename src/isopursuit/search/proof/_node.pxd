@@ -76,6 +76,7 @@ cdef struct Point:            # the relaxation at one w
     double* slopes            # q' at the eigenvalues
     double* e                 # (D) eigenvalues of M(w)
     int top                   # number of eigenvalues of M(w) that stay in the majorant
+    int residual_top          # number of eigenvalues of N(w) that stay in the majorant
     Curve* curves             # h and its derivatives at the majorant
 
 

@@ -11,13 +11,13 @@ incomplete.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any, BinaryIO
 
 import numpy as np
-from scipy.special import comb
 
 from isopursuit import check
 from isopursuit._core.threads import on_one_blas_thread
@@ -92,14 +92,14 @@ class _Writer:
         """Bound nodes, write them, and hand them to the tree."""
         tree, (B, j) = self.tree, nodes.chosen.shape
         m, weights = tree.k - j, np.zeros(nodes.candidates.shape)
-        rows: list[Any] = np.array_split(np.arange(B), min(self.workers, B))
-        list(threads.map(on_one_blas_thread(self._solve), repeat(nodes), rows, repeat(weights)))
+        parts: list[Any] = np.array_split(np.arange(B), min(self.workers, B))
+        list(threads.map(on_one_blas_thread(self._solve), repeat(nodes), parts, repeat(weights)))
         hints = np.rint(np.minimum(weights, 1.0) * check.WEIGHT).astype(np.int64)
         heavy = hints > 0
         columns, _ = check.padded([row[some] for row, some in zip(nodes.candidates, heavy, strict=True)])
         rounded, _ = check.padded([row[some] for row, some in zip(hints, heavy, strict=True)])
         cuts = tree.cut(nodes, columns, rounded / check.WEIGHT)
-        few: Any = (m > 0) & (comb(cuts.keep.sum(axis=1), m) <= check.MOST_SUBSETS)
+        few = [m > 0 and math.comb(n, m) <= check.MOST_SUBSETS for n in cuts.keep.sum(axis=1).tolist()]
         kinds = np.where(cuts.bound >= tree.cutoff, check.CLOSED, np.where(few, check.ENUMERATED, check.BRANCHED))
         if m == 0 and (kinds != check.CLOSED).any():
             raise check.RefusedError("rounding does not allow to compare the losses of such subsets.")
