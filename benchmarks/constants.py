@@ -37,6 +37,10 @@ CONSTANTS = {  # the factors that are tried, and on what
     "NEAR_EXCESS": (PURSUITS, (1 / 3, 3)),
     "NEAR_COUNT": (PURSUITS, (2 / 3, 2)),
     "CONJUGATE_STEPS": (PURSUITS, (1 / 3, 3)),
+    "NEARLY_DETERMINED": (PURSUITS, (0.7, 1.4)),
+    "PATH_RESIDUAL": (PURSUITS, (1 / 3, 3)),
+    "LEAST_CENTRING": (PURSUITS, (1 / 3, 3)),
+    "FAR_SLACK": (PURSUITS, (1 / 3, 3)),
 }
 
 

@@ -1,12 +1,10 @@
 """Searches over sources: the array's answers, checked by trying every swap and every subset."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
-from backends import SOURCES, marked, parquet
-from commands import run
+from backends import SOURCES, marked
 
 import isopursuit as ip
 from isopursuit._core.clock import Clock
@@ -276,19 +274,6 @@ def test_large_exponents_are_compared_by_logarithms():
     assert ip.greedy_search(ip.as_source(X), 10.0).indices.tolist() == ip.greedy_search(X, 10.0).indices.tolist()
     found = ip.exchange_search(ip.as_source(X), 10.0)
     assert best_swap(X, 10.0, found.indices.tolist(), [], []) >= found.log_loss * (1 - 1e-9)
-
-
-def test_the_command_line_searches_streamed_files(tmp_path):
-    X = np.random.default_rng(4).normal(size=(4, 600)).astype(np.float32) / 2
-    parquet(X, tmp_path)
-    command = ("select", tmp_path / "*.parquet", "--unit", "none", "--json")
-    answer = json.loads(run(*command, "--method", "exact", "--must-exclude", "3").stdout)
-    assert answer["indices"] == ip.exact_search(X, exclude=[3]).indices.tolist()
-    assert answer["verdict"] == "proved optimal"
-    refused = run(*command, "--method", "brute")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "needs the columns in memory" in refused.stderr
-    assert "Pass their numbers" in run(*command, "--must-include", "red").stderr
 
 
 @pytest.mark.needs("torch")

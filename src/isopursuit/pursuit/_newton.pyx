@@ -3,8 +3,8 @@
 from libc.math cimport fabs, fmax, fmin, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dgemm
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyev
 
 from isopursuit.pursuit._program cimport (
     BLOCK, Program, State, evaluate_state, free_state, inner, largest, new_state, relative_gap, rescale, restrict,
@@ -20,9 +20,76 @@ cdef enum:
 
 
 cdef double step_cost(Program* A, int count) noexcept nogil:
-    """Multiplications of one step on so many columns: Cholesky and the products that make H."""
+    """Multiplications of one step on so many columns: Cholesky and the products that make H, or those for pairs."""
+    cdef double m = count, columns = m * m * (m / 3 + 2.0 * A.n * (A.D + A.r)), N = 0.5 * A.D * (A.D + 1)
+    return fmin(columns, N * N * (m + N / 3) + 12 * N * m + 30.0 * A.D ** 3) if A.n == 1 and A.y == NULL else columns
+
+
+cdef bint by_pairs(Program* A, int count) noexcept nogil:
+    """Whether steps on so many columns are cheaper when they are solved for pairs of rows; see `factorize_pairs`."""
     cdef double m = count
-    return m * m * (m / 3 + 2.0 * A.n * (A.D + A.r))
+    return step_cost(A, count) < m * m * (m / 3 + 2.0 * A.n * (A.D + A.r))
+
+
+cdef size_t pair_room(Program* A, int count) noexcept nogil:
+    """The numbers that `factorize_pairs` writes, with workspace."""
+    cdef size_t m = count, D = A.D, N = D * (D + 1) // 2
+    return N * (N + 2) + m * (N + D) + D * (D + 40)
+
+
+cdef int factorize_pairs(Program* A, State* s, double* H, const double* roots) noexcept nogil:
+    """Cholesky of I + F Fᵀ in the lower triangle; nonzero if it fails. F = Φ diag(roots), of one row for each pair of
+    rows of X, follows it. ΦᵀΦ is the H of `factorize`.
+
+    With M⁻¹ = V diag(μ) Vᵀ and z = Vᵀx, column p of Φ has the entries √(μ_i μ_j (μ_i + μ_j)) z_i z_j; those with i ≠ j
+    are multiplied by √2."""
+    cdef int p, a, b, m = A.m, D = A.D, N = D * (D + 1) // 2, lwork = 36 * D, info
+    cdef double t
+    cdef double* F = H + <size_t> N * N
+    cdef double* Z = F + <size_t> N * m
+    cdef double* V = Z + <size_t> D * m
+    cdef double* mu = V + D * D
+    cdef double* factor = mu + D
+    cdef double* work = factor + N
+    memcpy(V, s.inverse, D * D * sizeof(double))
+    dsyev("V", "L", &D, V, &D, mu, work, &lwork, &info)
+    if info != 0:
+        return 1
+    for b in range(D):
+        for a in range(b, D):
+            t = fmax(mu[a], 0) * fmax(mu[b], 0) * (mu[a] + mu[b])
+            factor[0] = sqrt(2 * t if a > b else t)
+            factor += 1
+    dgemm("T", "N", &D, &m, &D, &ONE, V, &D, <double*> A.x, &D, &ZERO, Z, &D)
+    for p in range(m):
+        factor = mu + D
+        for b in range(D):
+            t = roots[p] * Z[b]
+            for a in range(D - b):
+                F[a] = t * factor[a] * Z[b + a]
+            F += D - b
+            factor += D - b
+        Z += D
+    F = H + <size_t> N * N
+    dsyrk("L", "N", &N, &m, &ONE, F, &N, &ZERO, H, &N)
+    for p in range(N):
+        H[<size_t> p * N + p] += 1
+    dpotrf("L", &N, H, &N, &info)
+    return info
+
+
+cdef void solve_pairs(int m, int N, double* H, const double* roots, double* x, double* work) noexcept nogil:
+    """x ← (H + S/W)⁻¹ x = R (I − Fᵀ (I + F Fᵀ)⁻¹ F) R x for R = diag(roots) = √(W/S) and the factor in H."""
+    cdef int p, info
+    cdef double minus = -1
+    cdef double* F = H + <size_t> N * N
+    for p in range(m):
+        x[p] *= roots[p]
+    dgemv("N", &N, &m, &ONE, F, &N, x, &UNIT, &ZERO, work, &UNIT)
+    dpotrs("L", &N, &UNIT, H, &N, work, &N, &info)
+    dgemv("T", &N, &m, &minus, F, &N, work, &UNIT, &ONE, x, &UNIT)
+    for p in range(m):
+        x[p] *= roots[p]
 
 
 cdef int factorize(Program* A, State* s, double* H, double* diagonal, const double* shift, double jitter) noexcept nogil:
@@ -127,19 +194,21 @@ cdef bint interior_point(Program* A, double* w, double tol, int max_iterations, 
     columns that seem to leave are dropped on the way. Writes the best weights to w. Returns whether the watch stops it."""
     cdef int p, turn, iteration, kept, info, m = A.m, stalled = 0
     cdef double gap, mu, ahead, goal, ap, ad, reach, best = 1e300, least_mu = 1e300
-    cdef bint stop = False
+    cdef bint stop = False, pairs = by_pairs(A, m)
+    cdef size_t room = (<size_t> m + 2 * BLOCK) * m
     cdef Program B = A[0]
     cdef State s = new_state(A)
     cdef int* place = <int*> malloc(2 * m * sizeof(int))  # of the remaining columns in A
     cdef int* keep = place + m
     cdef double* x = <double*> malloc(<size_t> A.n * m * A.D * sizeof(double))
-    cdef double* H = <double*> malloc((<size_t> m + 2 * BLOCK) * m * sizeof(double))
-    cdef double* now = <double*> calloc(6 * m, sizeof(double))
+    cdef double* H = <double*> malloc((max(room, pair_room(A, m)) if pairs else room) * sizeof(double))
+    cdef double* now = <double*> calloc(7 * m, sizeof(double))
     cdef double* slack = now + m
     cdef double* dw = now + 2 * m
     cdef double* ds = now + 3 * m
     cdef double* cross = now + 4 * m
     cdef double* shift = now + 5 * m
+    cdef double* roots = now + 6 * m  # of 1/shift
     memcpy(now, w, m * sizeof(double))
     for p in range(m):
         place[p] = p
@@ -179,13 +248,21 @@ cdef bint interior_point(Program* A, double* w, double tol, int max_iterations, 
             for p in range(m):
                 shift[p] = slack[p] / now[p]
                 cross[p] = 0
-            if factorize(&B, &s, H, ds, shift, 0) != 0 and factorize(&B, &s, H, ds, shift, 1e-11) != 0:
+                roots[p] = sqrt(now[p] / slack[p])
+            pairs = pairs and by_pairs(&B, m)
+            if pairs:
+                if factorize_pairs(&B, &s, H, roots) != 0:
+                    break
+            elif factorize(&B, &s, H, ds, shift, 0) != 0 and factorize(&B, &s, H, ds, shift, 1e-11) != 0:
                 break
             goal = 0
             for turn in range(2):  # predictor, corrector
                 for p in range(m):
                     dw[p] = (goal - cross[p]) / now[p] - (1 - s.q[p])
-                dpotrs("L", &m, &UNIT, H, &m, dw, &m, &info)
+                if pairs:
+                    solve_pairs(m, B.D * (B.D + 1) // 2, H, roots, dw, s.v)  # v is not needed again
+                else:
+                    dpotrs("L", &m, &UNIT, H, &m, dw, &m, &info)
                 for p in range(m):
                     ds[p] = (goal - cross[p]) / now[p] - shift[p] * dw[p] - slack[p]
                 ap = longest_step(m, now, dw)

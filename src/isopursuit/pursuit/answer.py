@@ -27,10 +27,11 @@ def judged(design: Design, evaluation: Evaluation, caller: Caller, tol: float, *
     possible[_tied(design, evaluation, proof)] = True
     if copies is not None:  # rounding may have given identical columns different weights
         possible = (np.bincount(copies, possible) > 0)[copies]
-    # drop weights from rounding on columns that no optimal solution uses
-    proof = _without(proof, ~possible[proof.support], design, evaluation, tol)
     decided = bool(possible[proof.support].all())
-    possible[proof.support] = True
+    if not decided:  # drop weights from rounding on columns that no optimal solution uses
+        proof = _without(proof, ~possible[proof.support], design, evaluation, tol)
+        decided = bool(possible[proof.support].all())
+        possible[proof.support] = True
     tied = possible.nonzero()[0]
     error = proof.error
     proof = proof.in_units_of(caller, design.penalty)

@@ -36,14 +36,14 @@ from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.pursuit.products import ColumnProducts
 from isopursuit.pursuit.truncated import STALE_TURNS, Point, Program, conjugate_gradients, curvature_of
 
-TURNS = 60  # most steps of Newton's method; 7 to 20 are usual (measured: benchmarks/scale.py)
-CONJUGATE_STEPS = 1000  # most steps of conjugate gradients for one linear system (guess)
-RESIDUAL = 0.1  # residual of a system, relative to the target of 1 − q (measured: 0.3 stalls at 256 × 10,000,000)
+PATH_TURNS = 60  # most steps of Newton's method; 7 to 20 are usual (measured: benchmarks/scale.py)
+PATH_CONJUGATE_STEPS = 1000  # most steps of conjugate gradients for one linear system (guess)
+PATH_RESIDUAL = 0.1  # residual of a system, relative to the target of 1 − q (measured: 0.3 stalls at 256 × 10,000,000)
 LEAST_CENTRING = 0.1  # least target of μ, as a share of the gap (guess)
 FAR_SLACK = 10.0  # a column is far from 1 if 1 − q is above this multiple of twice the gap (guess)
 SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
 DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double precision (guess: 50 times single's eps)
-TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to w = 0 or s = 0 (customary: 0.9 to 0.995)
+TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to zero weights or slacks (customary: 0.9 to 0.995)
 
 # solves for a right-hand side, to residuals of about a number or less; also returns a start for another right-hand side
 Solver: TypeAlias = Callable[[Array, float, Any], tuple[Array, Any]]
@@ -65,7 +65,7 @@ def follow(
     w[:] = point.weights
     path = None if gap <= tol else Path.begin(program, point, q, gap, deadline)
     least, stale = np.inf, 0
-    for _ in range(0 if path is None else TURNS):
+    for _ in range(0 if path is None else PATH_TURNS):
         assert path is not None
         point = path.point()
         if point is None:
@@ -184,7 +184,7 @@ def _direction(solve: Solver, w: Array, s: Array, right: Array, gap: float, tol:
         ahead = float((w + min(1.0, _reach(w, dw)) * dw) @ (s + min(1.0, _reach(s, ds)) * ds)) / m
         goal, correction = max(min(1.0, (ahead / mu) ** 3) * mu, least), dw * ds
     pull = (goal - correction) / w
-    dw, _ = solve(right + pull, RESIDUAL * goal / unit, start)
+    dw, _ = solve(right + pull, PATH_RESIDUAL * goal / unit, start)
     return dw, pull - s - s / w * dw
 
 
@@ -209,7 +209,7 @@ def solver_in_weights(
             return float(abs(r).max()) <= most
 
         right = part.place(right)
-        found = conjugate_gradients(apply, right, preconditioner, solved, CONJUGATE_STEPS, deadline, start=start)
+        found = conjugate_gradients(apply, right, preconditioner, solved, PATH_CONJUGATE_STEPS, deadline, start=start)
         return on_host(found), found
 
     return solve
@@ -247,7 +247,7 @@ def solver_in_moments(part: ColumnProducts, point: Point, ratio: Array, deadline
             return size * math.sqrt(float((r * divisors * r * divisors).sum())) <= most
 
         b = moments(part.place(right * ratio), F)
-        z = conjugate_gradients(apply, b, preconditioner, solved, CONJUGATE_STEPS, deadline, start=start)
+        z = conjugate_gradients(apply, b, preconditioner, solved, PATH_CONJUGATE_STEPS, deadline, start=start)
         return (right - part.forms(base @ on_host(z) @ base.T)) * ratio, z
 
     return solve

@@ -58,6 +58,11 @@ class Watch:
         self.stopped = self.stopped or self.clock.expired
         return self.stopped
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is a callback or a time limit."""
+        return self.callback is not None or self.clock.limit is not None
+
     def check(self) -> bool:
         """Raise the callback's exception, if any; returns whether it asked to stop."""
         if self.error is not None:

@@ -28,9 +28,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import least_majorant, spread
+from isopursuit.pursuit.central_path import TO_THE_BOUNDARY
 from isopursuit.results import relative_gap
 
-TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to w = 0 or z = 0 (customary: 0.9 to 0.995)
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
 WELL_CONDITIONED = 1e-6  # eigenvalue relative to the largest, above which sums of squares keep ten of its digits
 FIRST_COMPLEMENT = 0.1  # 1 − q that corresponds to the barrier of a cold start

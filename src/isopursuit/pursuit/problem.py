@@ -100,7 +100,8 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
         factor = _program.column_keys(np.ascontiguousarray(v), keys, factor)
     order = keys.argsort(kind="stable")
     keys = keys[order]
-    copy = np.append(False, keys[1:] == keys[:-1])
+    copy = np.zeros(len(keys), dtype=bool)
+    copy[1:] = keys[1:] == keys[:-1]
     if not copy.any():
         return order, None
     again = np.flatnonzero(copy)  # columns with equal hashes, which are almost certainly equal

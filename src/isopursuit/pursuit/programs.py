@@ -80,7 +80,7 @@ def basis_pursuit(
 
 def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | None, options: Options) -> Pursuit:
     """`basis_pursuit` with validated options."""
-    if is_source(X) or (labels is None and pursued_as_source(X)):
+    if is_source(X) or (labels is None and Y is None and pursued_as_source(X)):
         refuse_labels(labels)
         options = options if is_source(X) else with_room_for(X, options)
         columns = as_candidates(X, None)

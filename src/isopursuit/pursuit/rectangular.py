@@ -146,14 +146,16 @@ class RectangularDesign(Design):
         best = self._scaled(weights)
         tol *= 0.5  # the certificate adds its bound on rounding
         cold = False
-        for _ in range(RESOLVES):
+        for turn in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
             found = self._pruned(follow_path(self.x, self.k, best.weights, tol, rounds or PATH_STEPS, watch, cold=cold))
-            better = found is not None and found.gap < best.gap
-            if cold and not better:
+            if found is not None and found.gap < best.gap:
+                best, cold = found, False
+            elif turn > 0 or rounds is not None:
                 break
-            best, cold = found if better else best, not better  # too near to the end of the path, steps are short
+            else:  # from weights too near to the boundary all steps are short
+                cold = True
         if best is None:
             return np.inf
         weights[:] = best.weights

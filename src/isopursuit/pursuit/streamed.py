@@ -30,8 +30,9 @@ from isopursuit.results import Certificate, Effort, Pursuit, relative_gap
 from isopursuit.sources.columns import MEMORY, Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
 
-SOURCE_ENTRIES = 2**20  # entries of X from which on an array is pursued like a source (measured: both took the
-# same time at 64 × 20,000, 48 × 200,000 and 30 × 500,000)
+# entries of X from which on an array is pursued like a source (measured: 24 × 10,000 takes 0.78 times as long; both
+# take the same time at 64 × 20,000 and 48 × 200,000)
+SOURCE_ENTRIES = 2**17
 ENTRY_BYTES = 48  # memory for each entry of a loaded column (derived: stored, transformed, 4 copies in solvers)
 FEWEST_LOADED = 2048  # columns that a pass may load in any case (derived: the kernel solves twice as many)
 MOST_MEMORY = 2**30  # bytes that resident columns may take by default if there are many rows (chosen)

@@ -20,6 +20,7 @@ from isopursuit.pursuit.inputs import Options, Watch
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.results import Pursuit
 
+INTERRUPTIBLE = 100_000  # entries of X from which on a solve can be stopped by Ctrl-C (derived: others take 0.1 s)
 SCREENINGS = 100  # most screenings of all columns
 STALE_SCREENINGS = 12  # screenings in which the gap does not fall to nine tenths before giving up
 SLIGHT_WEIGHT = 1e-7  # share of all weight below which a column may have weight only because M is not exact (guess)
@@ -140,7 +141,8 @@ def solve(design: Design, w: Array, tol: float, watch: Watch, *, warm: bool, nes
             return
         warm = True
     if len(w) <= design.kernel_columns:
-        design.solve(w, tol, watch)
+        # a small problem is solved before anybody could stop it
+        design.solve(w, tol, watch if watch.limited or design.x.size > INTERRUPTIBLE else None)
         return
     resident = ResidentColumns(design, w, watch, warm=warm)
     solve_by_parts(resident, tol, watch, nested=nested)
