@@ -397,7 +397,7 @@ def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch
         found = plain(*arguments)
         return replace(found, tied=np.arange(len(found.weights)))
 
-    monkeypatch.setattr("isopursuit.search.problem.MAX_TREE_COLUMNS", 10)
+    monkeypatch.setattr("isopursuit.search.problem.RESIDENT", 2)
     monkeypatch.setattr(Problem, "pursue", without_time_to_list_the_tied_columns)
     picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
     assert len(picked.pursuit.support) < 10

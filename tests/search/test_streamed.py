@@ -23,7 +23,7 @@ def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
     monkeypatch.setattr(pool, "RESIDENT", 12)
     monkeypatch.setattr(exchange, "RESIDENT", 12)
-    monkeypatch.setattr(exchange, "MAX_KICK_COLUMNS", 24)
+    monkeypatch.setattr(exchange, "RESIDENT", 12)
     monkeypatch.setattr(passes, "ENTRIES", 100)
     monkeypatch.setattr(prover, "FEW_COLUMNS", 5)
     monkeypatch.setattr(prover, "DENSE", 2.0)
@@ -187,8 +187,8 @@ def test_a_hidden_basis_is_found_and_proved_among_many(kind, tmp_path):
 
 def test_where_nothing_is_proved_it_is_said(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(prover, "MAX_TREE_COLUMNS", 500)
-    monkeypatch.setattr(pairs, "MAX_PAIRS", 20_000)
+    monkeypatch.setattr(prover, "RESIDENT", 125)
+    monkeypatch.setattr(pairs, "TABLE_BYTES", 64 * 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
     assert not found.optimal
@@ -198,7 +198,7 @@ def test_where_nothing_is_proved_it_is_said(monkeypatch):
 
 def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(prover, "MIN_ROOM", 300)
+    monkeypatch.setattr(prover, "RESIDENT", 150)
     found = ip.exact_search(ip.as_source(X), memory=0, workers=1)
     assert found.status == "memory"
     assert any("memory" in note for note in found.notes)

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from isopursuit._core.clock import Clock
 from isopursuit._core.types import Array, Indices
+from isopursuit.search.settings import ENTRIES, WORK
 from isopursuit.sources.tasks import LARGEST, Source, Task, Transform, doubled
-
-ENTRIES = 2**19  # entries of an array processed at once (derived: 4 MB stay in cache); 64 times as many of a tensor
-WORK = 2**28  # multiplications between two checks of the clock (derived: a few hundredths of a second)
 
 
 class OutOfTimeError(Exception):
@@ -27,7 +25,7 @@ def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[
     They are float64 if `exact`; otherwise they keep the precision of the block and the transform.
     """
     host = isinstance(block, np.ndarray)
-    width = max(ENTRIES // block.shape[0], 1) * (1 if host else 64)
+    width = max(ENTRIES // block.shape[0], 1) * (1 if host else 64)  # more of a tensor: each call waits for its device
     for start in range(0, block.shape[1], width):
         some = block[:, start : start + width]
         yield start, transform.apply(doubled(some) if exact or not host else some)
@@ -51,7 +49,7 @@ class _WithClock:
     def __call__(self, block: Any, first: int) -> Any:
         """The task's answer for one block."""
         work = getattr(self.task, "work", block.shape[0] ** 3)  # multiplications for a column
-        width = max(WORK // work, 128)
+        width = max(8 * WORK // work, 128)  # products of matrices are that much faster
         answer: Any = None
         for start in range(0, block.shape[1], width):
             if self.clock.expired:

@@ -22,19 +22,19 @@ from isopursuit.search.greedy import greedy
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
+from isopursuit.search.proof.tree import TASKS
 from isopursuit.search.proof.writing import write_proof
 from isopursuit.search.settings import (
+    COPIES,
     GOOD_ENOUGH,
     HALF,
     JOINT_TRIAL,
-    LEAST_TRIAL,
     MOST_TRIALS,
     PURSUIT_SPEED,
 )
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
-MATRIX_COPIES = 8  # of the matrix while the root of a proof is bounded (derived: as many arrays in `check.Tree.cut`)
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
@@ -90,7 +90,7 @@ def _loaded(problem: Problem, memory: int) -> Array:
             "matrix of the values that are compared."
         )
     rows, count = source.shape
-    if 8 * rows * count * MATRIX_COPIES > memory:
+    if 8 * rows * count * COPIES > memory:
         raise ParameterError(
             f"proof= needs all {count:,} columns in memory, {8 * rows * count / 1e9:.3g} GB, and several copies. Pass "
             "a part of them, or a larger memory=."
@@ -177,7 +177,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     if n > 1:  # an exact search also finds better subsets than kicks do
         short = replace(short, trial=JOINT_TRIAL)
     else:
-        nodes = MOST_TRIALS * trial if trial >= LEAST_TRIAL else 1
+        nodes = MOST_TRIALS * trial if trial >= TASKS else 1
         short = replace(short, trial=min(trial, nodes), nodes=nodes if limits.gap is None else None)
         short = replace(short, clock=clock.within(HALF * clock.remaining))
     try:

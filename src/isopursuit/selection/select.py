@@ -26,8 +26,9 @@ from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import LARGEST_EXP, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
-from isopursuit.search.problem import BRUTE_FORCE, SPECTRUM_SAMPLE, Problem
+from isopursuit.search.problem import BRUTE_FORCE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
+from isopursuit.search.settings import RESIDENT
 from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
 
@@ -202,7 +203,7 @@ def select(
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, gap, watch is not None and watch.asked) + _price_note(found, stopped)
-    few = not problem.many and problem.k <= SPECTRUM_SAMPLE // 2 and not stopped
+    few = not problem.many and problem.k <= RESIDENT // 2 and not stopped
     if few and not any(isinstance(note, Caution) for note in outcome.search.notes):
         why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)

@@ -28,12 +28,10 @@ import numpy as np
 from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import Relaxation, spread
+from isopursuit.loss.penalty import ROUNDING
 from isopursuit.search.passes import pieces, usable
-from isopursuit.sources.tasks import Transform, on_same_device
+from isopursuit.sources.tasks import LARGEST, Transform, on_same_device
 from isopursuit.sources.topk import TopK
-
-ROUNDING = 1e-12  # rounding error of a cut, relative to its terms (chosen: far above eps)
-HUGE = 1e150  # larger squared lengths are replaced by this, so that their squares do not overflow (derived)
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Cuts:
         xp = namespace(z)
         squares = xp.einsum("dp,dp->p", z, z)
         along = on_same_device(self.included, z) @ z
-        off = (xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * xp.einsum("dp,dp->p", along, along)
+        off = (xp.clip(squares, 0.0, LARGEST) - 1) ** 2 + 2 * xp.einsum("dp,dp->p", along, along)
         rows = [self.stiffness * (1 - ROUNDING) * off]
         if self.tangent is not None:
             rows.append(xp.einsum("dp,dp->p", z, on_same_device(self.tangent, z) @ z))
