@@ -16,15 +16,16 @@ from benchmarks.pages import save_table
 from docs.pictures.style import BLUE, FOLDER, GREY, ORANGE, picture
 from isopursuit.loss.aggregate import as_aggregate
 from isopursuit.loss.penalty import log_spectral_loss
-from isopursuit.manifold import clifford_torus, differentials, swiss_roll, tangent_spaces, torsion_differentials
+from isopursuit.manifold import differentials, tangent_spaces
 from isopursuit.molecules import (
     ETHANOL_BONDS,
     bond_torsions,
     load_alanine_dipeptide,
     load_ethanol,
     rotatable_bonds,
-    shape_values,
 )
+from paper.shapes import shape_values, torsion_differentials
+from tests.manifolds import clifford_torus, swiss_roll
 
 AGGREGATES = {"sum": "sum", "trimmed": "trimmed", "0.8": 0.8}
 POINTS = 100  # at which the loss is evaluated

@@ -13,7 +13,10 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from statistics import median
+
+import isopursuit
 
 ENOUGH = 0.02  # seconds of one timing; faster problems are solved several times in it
 
@@ -81,6 +84,7 @@ def main():
         return
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     path = os.pathsep.join(["benchmarks", "."])
+    own = str(Path(isopursuit.__file__).parents[1])  # the build that this process imports, installed or not
     builds = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.before_after"],
@@ -89,8 +93,8 @@ def main():
             stdout=subprocess.PIPE,
             text=True,
         )
-        for folder in (options.folder + os.pathsep, "")
-    ]  # fmt: skip
+        for folder in (options.folder + os.pathsep, own + os.pathsep)
+    ]
 
     def ask(build, name):
         print(name, file=build.stdin, flush=True)

@@ -55,7 +55,7 @@ def measure(workers, columns, passes, pursue, kill=False):
         wait(x)
         source = ip.as_source(x)
         K = np.eye(D) + 0.01 * np.ones((D, D))
-        screen = Screen(K, None, Transform(c=1.0), room=4096, reach=0.1)
+        screen = Screen(K, None, Transform(c=1.0), room=4096)
         source.screen(screen)
         began = time.perf_counter()
         for _ in range(passes):

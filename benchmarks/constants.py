@@ -22,7 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.pursuit.inputs import Goal, Options
+from isopursuit.pursuit.inputs import Goal, as_options
 from isopursuit.pursuit.streamed import load_columns
 from isopursuit.sources.columns import Columns
 from isopursuit.sources.tasks import Screen, Transform
@@ -56,11 +56,11 @@ def files(folder: Path) -> dict[str, list[tuple[str, object]]]:
         return ip.as_source(path, vectors="rows", workers=1, standardize=standardize)
 
     def passed(columns: Columns) -> object:
-        return columns.screen(Screen(np.eye(64), None, replace(columns.transform, c=1.0), room=4096, reach=0.1))
+        return columns.screen(Screen(np.eye(64), None, replace(columns.transform, c=1.0), room=4096))
 
     def pursued(columns: Columns) -> object:
         columns = replace(columns, transform=Transform(c=1.0))
-        return load_columns(columns, Goal(), Options(tol=1e-6))
+        return load_columns(columns, Goal(), as_options(1e-6, None))
 
     shapes = ((64, 100_000), (64, 300_000), (128, 50_000))
     return {

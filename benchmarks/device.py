@@ -50,7 +50,7 @@ def main():
     if options.spread:
         x *= torch.exp(options.spread * torch.randn(P, device=device, generator=dice))
     source = ip.as_source(x)
-    screen = Screen(np.eye(D), None, Transform(c=1.0), room=4096, reach=0.1)
+    screen = Screen(np.eye(D), None, Transform(c=1.0), room=4096)
     source.screen(screen)
     began = now()
     source.screen(screen)

@@ -107,6 +107,11 @@ def low_rank(D, P, seed=0):
     )
 
 
+def groups_of_samples(count, groups):
+    """At most one column of each group."""
+    return {"groups": [str(i % groups) for i in range(count)], "per_group": 1}
+
+
 def points(D, P=60, n=100, noise=0.3):
     """The columns at n points: a common part and noise."""
     rng = np.random.default_rng(0)
@@ -155,6 +160,8 @@ PROBLEMS = {  # name: problem, options of the search
     "spread7 c=0.5": (lambda: gauss(7, 150, 0, 0.5), {"c": 0.5}),
     "cancer7 c=0.6": (lambda: rows("breast_cancer", 7), {"c": 0.6}),
     "cancer16": (lambda: rows("breast_cancer", 16), {}),
+    "rules wine": (lambda: unit_length(rows("wine")), {"k": 8} | groups_of_samples(178, 8)),
+    "rules samples": (lambda: rows("breast_cancer", 8), groups_of_samples(569, 20)),
     "points2": (lambda: points(2), {}),
     "points3": (lambda: points(3), {}),
     "points3 trimmed": (lambda: points(3), {"aggregate": "trimmed"}),

@@ -2,7 +2,7 @@
 
     python -m benchmarks.proofs
 
-Writes the table of docs/howto/check.md. It takes about five minutes on one core.
+Writes the table of docs/howto/check.md. It takes about a minute on one core.
 """
 
 import time

@@ -82,7 +82,7 @@ def pass_table(columns):
     rng, D = np.random.default_rng(1), columns.shape[0]
     K = np.eye(D) + 0.01 * rng.normal(size=(D, D))
     K = (K + K.T) / 2
-    screen = Screen(K, None, Transform(c=1.0), room=4160, reach=0.1)
+    screen = Screen(K, None, Transform(c=1.0), room=4160)
     multiply = Multiply(K.astype(np.float32))
     print("| columns | GB | one pass (s) | read and multiply (s) | ratio | ns a column |")
     print("|---|---|---|---|---|---|")

@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import isopursuit as ip
-from isopursuit.molecules import find_bonds, load_alanine_dipeptide, torsion_shapes
-from isopursuit.show import plot_coordinates, plot_frequencies, plot_manifold, plot_point_losses, plot_torsions
+from isopursuit.molecules import load_alanine_dipeptide
+from isopursuit.show import plot_coordinates, plot_dimension, plot_manifold, plot_molecule, plot_point_losses
 
 output = Path("output")
 output.mkdir(exist_ok=True)
@@ -56,23 +56,15 @@ found.to_table(output / "alanine_dipeptide.csv")
 print((output / "plumed.dat").read_text(encoding="utf-8"))
 
 # %%
-# The manifold coloured by each of the two torsions, their plane (a Ramachandran plot), the loss at each frame, how
-# often each torsion is picked at single frames, and the molecule with the four torsions.
+# The manifold coloured by each of the two torsions, their plane (a Ramachandran plot), the loss at each frame, the
+# comparison of dimensions, and the molecule with the four torsions.
 
-trajectory = found.trajectory
-values = found.values()
-names = [str(label).split(" ")[0] for label in found.labels]  # "φ" of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"
-some = np.random.default_rng(0).choice(len(values), min(3000, len(values)), replace=False)
-shapes = torsion_shapes(trajectory.take(some))
 figure, axes = plt.subplots(3, 2, figsize=(11, 13.5), layout="constrained")
-for ax, name, one in zip(axes[0], names, values[some].T, strict=True):
-    plot_manifold(shapes, one, ax=ax, label=name, cyclic=True)
-plot_coordinates(*values.T, axes[1, 0], labels=names, cyclic=True)
-plot_point_losses(losses, axes[1, 1], points=found.points, ideal=2, noun="frame")
-plot_frequencies(found.pointwise, ax=axes[2, 0])
-atoms = trajectory.names or trajectory.symbols
-torsions = four.matrices.torsions[four.selection.indices]
-bonds = find_bonds(trajectory)
-plot_torsions(atoms, torsions, axes[2, 1], bonds=bonds, positions=trajectory.positions[0], labels=four.labels)
+plot_manifold(found, axes[0, 0])
+plot_manifold(found, axes[0, 1], function=1)
+plot_coordinates(found, axes[1, 0])
+plot_point_losses(found, axes[1, 1])
+plot_dimension(found.scan, axes[2, 0])
+plot_molecule(four, axes[2, 1])
 figure.savefig(output / "alanine_dipeptide.png", dpi=120)
 print(f"A picture is in {output / 'alanine_dipeptide.png'}.")

@@ -14,9 +14,9 @@ import numpy as np
 
 from isopursuit.data import DATASETS, Dataset, read_table
 from isopursuit.errors import ParameterError
-from isopursuit.molecules import ETHANOL_BONDS, load_ethanol, rotatable_bonds, torsion_labels
+from isopursuit.molecules import ETHANOL_BONDS, internal_labels, rotatable_bonds
 from paper import printed
-from paper.ethanol import NEIGHBOURS, torsion_matrices, turning_rates
+from paper.ethanol import NEIGHBOURS, ethanol_of, torsion_matrices, turning_rates
 
 DATA = ("iris", "wine", "ethanol", "words", "breast cancer", "digits")
 PARTS = ("table", "deep-dive", "sweep", "manifold", "ladder")
@@ -89,7 +89,7 @@ def tasks(data: str, replicates: int | None = None, k: int | None = None) -> Ite
 def from_file(path: Path) -> str:
     """Return the name of the rows of the user's file: a trajectory of ethanol (.npz, .xyz) or a table."""
     molecular = path.suffix in (".npz", ".xyz", ".extxyz")
-    if molecular and len(load_ethanol(path).positions) < NEIGHBOURS:
+    if molecular and len(ethanol_of(path).positions) < NEIGHBOURS:
         raise ParameterError(f"{path.name} is too short: a tangent space needs {NEIGHBOURS} frames. Pass a longer one.")
     if not molecular:
         read_table(path)
@@ -162,12 +162,12 @@ class Molecule:
 @cache
 def molecule(data: str) -> Molecule:
     """Return the paper's matrices for as many frames as it has, drawn at random from the trajectory."""
-    ethanol = load_ethanol(FILES.get(data))
+    ethanol = ethanol_of(FILES.get(data))
     frames = np.random.default_rng(0).choice(len(ethanol.positions), printed.TABLE_1["ethanol"].R, replace=False)
     rows, matrices = torsion_matrices(ethanol, frames)
     rates = turning_rates(ethanol.positions[frames], rows, ETHANOL_BONDS)
     bonds = tuple("–".join(f"{ethanol.symbols[a]}{a}" for a in bond) for bond in rotatable_bonds(ETHANOL_BONDS))
-    return Molecule(matrices, torsion_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
+    return Molecule(matrices, internal_labels(ethanol, rows), np.abs(rates).argmax(axis=1), bonds)
 
 
 @cache

@@ -23,7 +23,7 @@ def local_search(X, c=1.0, *, starts=1, kicks=0, rng=None, include=()):
     pool = Problem.of(X, c=c, include=include).pool(clock_of(None))
     incumbent = Incumbent(float(pool.k * pool.points))
     rng = np.random.default_rng(0) if rng is None else rng
-    local.local_search(pool, incumbent, clock_of(None), rng, starts=starts, kicks=kicks)
+    local.local_search(pool, incumbent, clock_of(None), local.Effort(rng, starts, kicks))
     return incumbent
 
 

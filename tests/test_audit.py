@@ -73,6 +73,19 @@ def test_columns_that_must_or_must_not_be_picked():
         ip.audit(X, given, exclude=[4])
 
 
+def test_rules_hold_for_the_given_columns_and_for_those_they_are_compared_with():
+    X, given = problem(3, 4, 12), [1, 4, 6, 9]
+    found = ip.audit(X, given, apart=[(0, 2)], groups=dict.fromkeys(range(3, 8), "a"), per_group=2)
+    allowed = [
+        s for s in itertools.combinations(range(12), 4)
+        if not {0, 2} <= set(s) and len(set(s) & set(range(3, 8))) <= 2
+    ]  # fmt: skip
+    assert found.lower_bound == pytest.approx(min(loss(X, s) for s in allowed))
+    assert found.call.endswith("per_group=2)")
+    with pytest.raises(ParameterError, match=r"given columns 1, 4, 6, 9 break apart=\."):
+        ip.audit(X, given, apart=[(1, 4)])
+
+
 def test_labels_many_points_and_sources_are_judged_alike():
     X = problem(1, 3, 15)
     names = [f"v{i}" for i in range(15)]
@@ -89,6 +102,7 @@ def test_labels_many_points_and_sources_are_judged_alike():
     assert joint.lower_bound == pytest.approx(min(loss(points, s) for s in itertools.combinations(range(10), 3)))
     table = swaps(points, [1, 2, 3])
     assert joint.swap.loss == pytest.approx(min(table.values()))
+    assert f"no subset is below {joint.lower_bound / 3:.6g}\n" in str(joint)  # a point, as the loss
 
 
 def test_all_columns_and_one_column():

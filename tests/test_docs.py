@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if FENCED.search(page.read_text("utf-8"))
 )
-NEEDS = {"big_data.md": "distributed", "howto/coordinates.md": "torch"}
+NEEDS = {"big_data.md": "distributed"}
 LONG = ("howto/prove.md", "reproduction.md")
 WRITTEN = {page: page.read_text("utf-8") for page in pages.pages()}
 COMMENT = re.compile(r"<!--.*?-->", flags=re.DOTALL)

@@ -1,5 +1,6 @@
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -7,7 +8,6 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import f_classif, mutual_info_classif
@@ -25,7 +25,7 @@ from isopursuit.estimators._base import length_factor
 
 WINE = load_wine()
 FRAME = pd.DataFrame(WINE.values, columns=list(WINE.features))
-BOTH = [IsometryFeatureSelector(k=4, standardize=True), IsometrySampleSelector(k=4, standardize=True)]
+BOTH = [IsometryFeatureSelector(k=4), IsometrySampleSelector(k=4, standardize=True)]
 
 
 def table(seed, n=60, p=8):
@@ -40,7 +40,7 @@ def picked(selector):
 @parametrize_with_checks(
     [
         IsometryFeatureSelector(),
-        IsometryFeatureSelector(standardize=True, unit="median", method="exact"),
+        IsometryFeatureSelector(unit="median", method="exact"),
         IsometrySampleSelector(),
         IsometrySampleSelector(k=1, c=0.5, standardize=True, unit="median", method="exchange"),
     ]
@@ -62,9 +62,8 @@ def test_features_are_what_select_picks_among_columns_of_root_mean_square_length
     selector = IsometryFeatureSelector(k, method=method, unit=None).fit(X)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
-    assert selector.lower_bound_ == pytest.approx(answer.search.lower_bound)
-    assert selector.optimal_ == answer.search.optimal
-    assert (selector.certificate_ is None) == (answer.pursuit is None)
+    assert selector.selection_.search.lower_bound == pytest.approx(answer.search.lower_bound)
+    assert selector.selection_.verdict == answer.verdict
 
 
 @pytest.mark.parametrize("unit", [None, "median", "each", 2.5])
@@ -76,11 +75,11 @@ def test_samples_are_what_select_picks_in_the_transposed_table(k, unit):
     selector = IsometrySampleSelector(k, standardize=True, unit=unit).fit(X)
     assert picked(selector) == answer.indices.tolist()
     assert selector.loss_ == pytest.approx(answer.loss)
-    assert selector.unit_ == selector.selection_.unit == answer.unit
-    assert (selector.certificate_ is None) == (answer.pursuit is None)
+    assert selector.selection_.unit == answer.unit
+    assert (selector.selection_.pursuit is None) == (answer.pursuit is None)
     if answer.pursuit is not None:
-        assert selector.certificate_.gap < 1e-8
-        assert selector.certificate_.primal == pytest.approx(answer.pursuit.objective)
+        assert selector.selection_.pursuit.certificate.gap < 1e-8
+        assert selector.selection_.pursuit.objective == pytest.approx(answer.pursuit.objective)
 
 
 @pytest.mark.parametrize("k", [3, 8])
@@ -93,7 +92,7 @@ def test_features_are_compared_by_correlation_unless_another_unit_is_asked_for(k
     assert selector.loss_ == pytest.approx(answer.loss)
     correlation = np.corrcoef(X[:, picked(selector)].T)
     assert selector.loss_ == pytest.approx(ip.isometry_loss(np.linalg.cholesky(correlation).T))
-    assert selector.unit_ == "each column has length 1"
+    assert selector.selection_.unit == "each column has length 1"
 
 
 @pytest.mark.parametrize("n", [12, 300])
@@ -132,12 +131,6 @@ def test_permuting_samples_changes_neither_samples_nor_labels(seed):
     np.testing.assert_array_equal(one.labels_[order], other.labels_)
 
 
-@pytest.mark.parametrize("estimator", BOTH)
-def test_the_same_table_gives_the_same_answer(estimator):
-    answers = [clone(estimator).fit(WINE.values).selection_ for _ in range(3)]
-    assert all(str(answer) == str(answers[0]) for answer in answers)
-
-
 def test_half_of_the_features_are_picked_by_default_or_as_many_as_are_independent():
     X = table(3, p=9)
     assert len(picked(IsometryFeatureSelector().fit(X))) == 4
@@ -152,16 +145,9 @@ def test_half_of_the_features_are_picked_by_default_or_as_many_as_are_independen
 @pytest.mark.parametrize("estimator", BOTH)
 def test_standardize_is_a_scaler_in_front(estimator):
     alone = clone(estimator).fit(WINE.values)
-    scaled = clone(estimator).set_params(standardize=False).fit(StandardScaler().fit_transform(WINE.values))
+    scaled = type(estimator)(k=4).fit(StandardScaler().fit_transform(WINE.values))
     assert picked(alone) == picked(scaled)
     assert alone.loss_ == pytest.approx(scaled.loss_)
-
-
-@pytest.mark.parametrize("estimator", BOTH)
-@pytest.mark.parametrize("factor", [1e-150, 1e200])
-def test_units_of_measurement_do_not_matter_once_standardized(estimator, factor):
-    X = WINE.values * np.where(np.arange(13) % 2, factor, 1.0)
-    assert picked(clone(estimator).fit(X)) == picked(clone(estimator).fit(WINE.values))
 
 
 @pytest.mark.parametrize("estimator", BOTH)
@@ -231,28 +217,28 @@ def test_five_rows_of_wine_centred_have_rank_four(method, seed):
 
 
 @pytest.mark.parametrize("far", [1e2, 1e5, 1e8])
-@pytest.mark.parametrize("kind", [IsometryFeatureSelector, IsometrySampleSelector])
+@pytest.mark.parametrize("kind", [IsometryFeatureSelector, partial(IsometrySampleSelector, standardize=True)])
 def test_a_table_far_from_zero_has_the_rank_of_the_table_centred(kind, far):
     """Rows and columns of whole numbers, so that the table far from zero is exact and the mean is what is rounded."""
     for seed in range(10):
         whole = np.random.default_rng(seed).integers(-9, 10, (5, 8)).astype(float)
-        near, there = (kind(4, standardize=True, method="exact").fit(X) for X in (whole, whole + far))
+        near, there = (kind(4, method="exact").fit(X) for X in (whole, whole + far))
         assert there.loss_ == pytest.approx(near.loss_, rel=1e-6)
-        assert len(picked(kind(standardize=True).fit(whole + far))) == 4
+        assert len(picked(kind().fit(whole + far))) == 4
         with pytest.raises(ParameterError, match="rank 4"):
-            kind(5, standardize=True).fit(whole + far)
+            kind(5).fit(whole + far)
 
 
 def test_features_that_agree_but_for_rounding_do_not_replace_each_other():
     a = np.random.default_rng(0).normal(size=(20, 2)) + 1e6
     X = np.column_stack([a, 3 * a[:, 0] + 2])
-    choices = IsometryFeatureSelector(2, standardize=True, method="exact").fit(X).selection_.choices
+    choices = IsometryFeatureSelector(2, method="exact").fit(X).selection_.choices
     assert {choice.index: choice.replacement for choice in choices} == {0: 2, 1: None}
 
 
 def test_a_long_constant_feature_is_constant():
     X = np.column_stack([np.full(100_000, 0.1), np.random.default_rng(0).normal(size=(100_000, 2))])
-    selector = IsometryFeatureSelector(2, standardize=True).fit(X)
+    selector = IsometryFeatureSelector(2).fit(X)
     assert picked(selector) == [1, 2]
     assert "takes no part: 0." in selector.selection_.notes[0]
 
@@ -283,45 +269,6 @@ def test_a_median_of_weighted_lengths_is_that_of_the_copies(kind, seed):
         assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-9)
         lengths = [[choice.length for choice in one.selection_.choices] for one in (weighted, repeated)]
         np.testing.assert_allclose(*map(sorted, lengths))
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_median_is_numpys_median_of_the_copies(seed):
-    X = table(seed, n=9, p=4)
-    weight = np.random.default_rng(seed).integers(0, 4, 9)
-    lengths = np.linalg.norm(X, axis=1)
-    for scale in (1.0, 0.1, 0.3):
-        selector = IsometrySampleSelector(unit="median").fit(X, sample_weight=scale * weight)
-        for choice in selector.selection_.choices:
-            assert choice.length == pytest.approx(lengths[choice.index] / np.median(lengths.repeat(weight)))
-
-
-def test_the_unit_is_the_median_of_what_may_be_picked():
-    X = np.diag([1.0, 2.0, 4.0, 8.0])
-    lengths = [
-        [choice.length for choice in fitted.selection_.choices]
-        for fitted in (
-            IsometrySampleSelector(include=range(4), unit="median").fit(X),
-            IsometrySampleSelector(exclude=[0], unit="median").fit(X),
-            IsometrySampleSelector(unit="median").fit(X[1:]),
-        )
-    ]
-    np.testing.assert_allclose(lengths[0], [1 / 3, 2 / 3, 4 / 3, 8 / 3])
-    np.testing.assert_allclose(lengths[1], [0.5, 1, 2])
-    np.testing.assert_allclose(lengths[2], [0.5, 1, 2])
-
-
-def test_a_relevance_that_is_a_function_sees_every_copy():
-    X, y = load_breast_cancer(return_X_y=True)
-    X, y = X[:60], y[:60]
-    weight = np.random.default_rng(0).integers(0, 4, 60)
-    selector = IsometryFeatureSelector(4, standardize=True, relevance=f_classif)
-    weighted = clone(selector).fit(X, y, sample_weight=weight)
-    repeated = clone(selector).fit(X.repeat(weight, axis=0), y.repeat(weight))
-    assert weighted.loss_ == pytest.approx(repeated.loss_)
-    assert picked(weighted) == picked(repeated)
-    with pytest.raises(ParameterError, match="whole numbers"):
-        clone(selector).fit(X, y, sample_weight=weight / 2)
 
 
 def test_a_sample_of_zero_weight_and_a_feature_of_zero_relevance_are_not_picked():
@@ -433,10 +380,10 @@ def test_relevance_for_a_target_may_be_one_of_scikit_learns_scores(score):
     X, y = load_breast_cancer(return_X_y=True)
     scores = score(X, y)
     scores = scores[0] if isinstance(scores, tuple) else scores
-    selector = IsometryFeatureSelector(5, standardize=True, relevance=score).fit(X, y)
-    plain = IsometryFeatureSelector(5, standardize=True).fit(X)
+    selector = IsometryFeatureSelector(5, relevance=score).fit(X, y)
+    plain = IsometryFeatureSelector(5).fit(X)
     assert scores[picked(selector)].mean() > scores[picked(plain)].mean()
-    assert picked(IsometryFeatureSelector(5, standardize=True, relevance=scores).fit(X)) == picked(selector)
+    assert picked(IsometryFeatureSelector(5, relevance=scores).fit(X)) == picked(selector)
 
 
 # A user's day
@@ -453,7 +400,7 @@ def test_it_survives_clone_and_pickle(estimator):
 
 
 def test_feature_names_are_kept():
-    selector = IsometryFeatureSelector(3, standardize=True, include=["proline"], exclude=["ash", 0]).fit(FRAME)
+    selector = IsometryFeatureSelector(3, include=["proline"], exclude=["ash", 0]).fit(FRAME)
     names = selector.get_feature_names_out().tolist()
     assert names == [FRAME.columns[i] for i in picked(selector)] == list(selector.selection_.labels)
     assert "proline" in names
@@ -475,13 +422,6 @@ def test_frames_go_in_and_come_out(library, estimator):
     np.testing.assert_allclose(out.to_numpy(), clone(estimator).fit_transform(WINE.values))
 
 
-def test_what_was_dropped_comes_back_as_zeros():
-    selector = IsometryFeatureSelector(5).fit(table(8))
-    X = table(9)
-    back = selector.inverse_transform(selector.transform(X))
-    np.testing.assert_array_equal(back, np.where(selector.get_support(), X, 0))
-
-
 def test_k_and_c_are_tuned_in_a_pipeline():
     X, y = load_breast_cancer(return_X_y=True)
     steps = make_pipeline(StandardScaler(), IsometryFeatureSelector(), LogisticRegression())
@@ -500,16 +440,6 @@ def test_samples_are_the_last_step_of_a_pipeline_or_one_in_the_middle():
     np.testing.assert_array_equal(search.predict(WINE.values), selector.labels_)
     middle = make_pipeline(StandardScaler(), IsometrySampleSelector(8), LogisticRegression(max_iter=1000))
     assert middle.fit(WINE.values, WINE.classes).score(WINE.values, WINE.classes) > 0.9
-
-
-def test_some_columns_are_thinned_and_others_pass():
-    thin = ColumnTransformer(
-        [("thin", IsometryFeatureSelector(2, standardize=True), list(FRAME.columns[:6]))], remainder="passthrough"
-    )
-    out = thin.set_output(transform="pandas").fit_transform(FRAME)
-    assert out.shape == (178, 9)
-    kept = [name.removeprefix("thin__") for name in out.columns[:2]]
-    assert kept == IsometryFeatureSelector(2, standardize=True).fit(FRAME.iloc[:, :6]).get_feature_names_out().tolist()
 
 
 def test_every_sample_belongs_to_its_nearest_picked_sample():
@@ -553,7 +483,7 @@ def test_wrong_data_are_refused_with_errors_of_this_package_that_scikit_learn_kn
     with pytest.raises(DataTypeError, match="dense data is required"):
         kind().fit(csr_array(table(0)))
     with pytest.raises(RankError, match="all are zero, constant, excluded, or shorter"):
-        kind(standardize=True).fit(np.ones((5, 3)))
+        kind(exclude=range(5)).fit(np.ones((5, 5)))
     with pytest.raises(ParameterError, match="sample_weight must be finite and not negative"):
         kind().fit(table(0), sample_weight=np.linspace(-1, 1, 60))
     with pytest.raises(NotFittedError):

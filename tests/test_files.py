@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import isopursuit as ip
-from isopursuit.data import Table, load_wine, read_table
+from isopursuit.data import Table, read_table
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -48,27 +48,11 @@ def test_every_format_holds_the_same_table(tmp_path, frame):
         np.testing.assert_array_equal(read_table(tmp_path / name).values, numbers)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a;b\n1,5;2\n3;4,25\n",
-        "a|b\n1.5|2\n3|4.25\n",
-        "\ufeffa,b\r\n1.5,2\r\n3,4.25\r\n",
-        '"a","b"\n"1.5",2\n3,"4.25"\n',
-    ],
-)
-def test_separators_decimal_commas_and_marks_are_recognized(tmp_path, text):
-    table = read_table(write(tmp_path / "t.csv", text))
-    assert table.columns == ("a", "b")
-    np.testing.assert_array_equal(table.values, [[1.5, 2.0], [3.0, 4.25]])
-
-
-def test_a_file_without_a_header_keeps_its_first_row(tmp_path):
-    assert read_table(write(tmp_path / "t.csv", "1,2\n3,4\n")).values.tolist() == [[1, 2], [3, 4]]
-    assert read_table(write(tmp_path / "t.txt", "1,5;2\n3;4\n")).values.tolist() == [[1.5, 2], [3, 4]]
-
-
 TEXTS = {
+    "semicolons": "a;b\n1,5;2\n3;4,25\n",
+    "bars": "a|b\n1.5|2\n3|4.25\n",
+    "quotes": '"a","b"\n"1.5",2\n3,"4.25"\n',
+    "line ends of Windows": "a,b\r\n1.5,2\r\n3,4.25\r\n",
     "a space after the comma": "a, b\n1.5, 2\n3, 4.25\n",
     "spaces and quotes": '"a", "b"\n1.5, "2"\n"3", 4.25\n',
     "spaces before the comma": "a ,b \n1.5 ,2 \n3 ,4.25 \n",
@@ -97,19 +81,24 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_text_is_read_as_people_write_it(tmp_path, kind, encoding):
-    (tmp_path / "t.csv").write_bytes(TEXTS[kind].encode(encoding))
-    table = read_table(tmp_path / "t.csv")
-    assert table.columns == ("a", "b")
-    np.testing.assert_array_equal(table.values, [[1.5, 2.0], [3.0, 4.25]])
-    assert table.rows == ("row 0", "row 1")
+def test_text_is_read_as_people_write_it(tmp_path, kind):
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        (tmp_path / "t.csv").write_bytes(TEXTS[kind].encode(encoding))
+        table = read_table(tmp_path / "t.csv")
+        assert table.columns == ("a", "b")
+        np.testing.assert_array_equal(table.values, [[1.5, 2.0], [3.0, 4.25]])
+        assert table.rows == ("row 0", "row 1")
 
 
 def test_one_column_of_decimal_commas(tmp_path):
     table = read_table(write(tmp_path / "t.csv", "a\n1,5\n3,25\n-2,0\n"))
     assert table.columns == ("a",)
     assert table.values.tolist() == [[1.5], [3.25], [-2.0]]
+    assert read_table(write(tmp_path / "t.csv", "a\n1,5 €\n3,25 €\n-2,0 €\n")).values.tolist() == [
+        [1.5],
+        [3.25],
+        [-2.0],
+    ]
 
 
 def test_names_in_another_encoding_are_read_with_a_note(tmp_path):
@@ -181,6 +170,13 @@ def test_a_first_line_of_numbers_that_may_be_data_is_kept_with_a_note(tmp_path, 
     assert named.notes == read_table(path, header=False).notes == ()
 
 
+@pytest.mark.parametrize("first", ["red,1,2", "#ff0000,1,2", "red,5,2"])
+def test_labelled_numbers_without_a_header_keep_their_first_row(tmp_path, first):
+    table = read_table(write(tmp_path / "t.csv", f"{first}\ngreen,3,4\nblue,5,7\n"))
+    assert table.values.shape == (3, 2)
+    assert "read as a row" in table.notes[0]
+
+
 def test_wavelengths_and_years_above_other_numbers_are_names(tmp_path):
     rng = np.random.default_rng(1)
     for names, values in (
@@ -191,21 +187,6 @@ def test_wavelengths_and_years_above_other_numbers_are_names(tmp_path):
         table = read_table(write(tmp_path / "t.csv", text))
         np.testing.assert_array_equal(table.values, values)
         assert "names" in table.notes[0]
-
-
-def test_a_file_of_labelled_rows_without_a_header_keeps_its_first_row(tmp_path):
-    text = "5.1,3.5,1.4,0.2,setosa\n4.9,3.0,1.4,0.2,setosa\n6.3,3.3,6.0,2.5,virginica\n"
-    table = read_table(write(tmp_path / "iris.data.csv", text))
-    np.testing.assert_array_equal(table.values[0], [5.1, 3.5, 1.4, 0.2])
-    assert len(table.rows) == 3
-    assert "read as a row" in table.notes[0]
-
-
-@pytest.mark.parametrize("first", ["red,1,2", "#ff0000,1,2", "red,5,2"])
-def test_labelled_counts_without_a_header_keep_their_first_row(tmp_path, first):
-    table = read_table(write(tmp_path / "t.csv", f"{first}\ngreen,3,4\nblue,5,7\n"))
-    assert table.values.shape == (3, 2)
-    assert "read as a row" in table.notes[0]
 
 
 def test_a_label_takes_the_place_of_an_index(tmp_path):
@@ -226,17 +207,23 @@ def test_what_is_no_path_is_refused():
             read_table(path)
 
 
-def test_the_header_option_is_for_text(tmp_path, frame):
-    frame.write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ParameterError, match="text files"):
-        read_table(tmp_path / "t.parquet", header=True)
-
-
 def test_the_index_that_pandas_saves_in_parquet_names_the_rows(tmp_path):
     pd.DataFrame({"a": [1.5, 3.0], "b": [2, 4]}, index=[7, 3]).to_parquet(tmp_path / "t.parquet")
     table = read_table(tmp_path / "t.parquet")
     assert table.columns == ("a", "b")
     assert table.rows == ("7", "3")
+
+
+@pytest.mark.parametrize("first", ["?", "NA", "-"])
+def test_a_missing_cell_in_the_first_line_is_no_empty_name(tmp_path, first):
+    table = read_table(write(tmp_path / "t.csv", f"{first},898\n7,389\n-3,176\nNA,153\n"), drop_missing=True)
+    assert table.values.tolist() == [[7, 389], [-3, 176]]
+    assert "read as a row" in table.notes[0]
+
+
+def test_truth_values_are_numbers_however_they_are_written(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a,b\nTrue,false\nFalse,true\n"))
+    assert table.values.tolist() == [[1, 0], [0, 1]]
 
 
 def test_an_unnamed_column_of_measurements_stays_a_feature(tmp_path):
@@ -269,8 +256,7 @@ def test_quotes_in_a_name_take_no_rows_with_them(tmp_path):
     for first in ('5" pipe,b', '5" pipe,6" pipe', "it's,b"):
         text = "\n".join([first, *(f"{i}.5,{i + 1}" for i in range(200))])
         assert read_table(write(tmp_path / "t.csv", text)).values.shape == (200, 2)
-    with pytest.raises(FileError, match="does not end"):
-        read_table(write(tmp_path / "t.csv", text.replace("it's", '"it')))
+    assert read_table(write(tmp_path / "t.csv", text.replace("it's", '"it'))).columns == ("it", "b")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +267,7 @@ def test_quotes_in_a_name_take_no_rows_with_them(tmp_path):
         (b"a,b,c\n1,2\n3,4\n", "irregular"),
         (b"\x89PNG\x00\x00\x00", "zero bytes"),
         (b"# nothing\n# but words\n", "only comments"),
-        (b'a,"b\n1,2\n' + 200_000 * b"x", "t.csv"),
+        (b'a,"b\n1,2\n' + 200_000 * b"x", "not a readable"),
     ],
 )
 def test_text_that_is_no_table_is_refused_in_one_line(tmp_path, content, match):
@@ -304,7 +290,7 @@ def test_wide_files_take_linear_time(tmp_path):
 
     seconds(100)  # imports
     # four times as many columns: 4 times as long, or 16 times where it is quadratic
-    assert seconds(40_000) < 10 * seconds(10_000)
+    assert seconds(8_000) < 10 * seconds(2_000)
 
 
 def test_damaged_parquet_and_arrow_files_are_refused_or_right(tmp_path, frame):
@@ -408,10 +394,11 @@ def test_row_numbers_beside_numbers_that_may_be_thousands_are_still_labels(tmp_p
     assert (table.columns, table.rows) == (("a", "b"), ("1", "2"))
 
 
-def test_numbers_stored_as_text_in_parquet_are_refused(tmp_path):
+def test_numbers_stored_as_text_in_parquet_are_counted(tmp_path):
     pl.DataFrame({"a": ["1.5", "2"], "b": [1.0, 2.0]}).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataTypeError, match="'a' contains numbers stored as text"):
-        read_table(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table.columns == ("b",)
+    assert "a (numbers stored as text in 2 of 2 cells)" in table.notes[0]
 
 
 def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
@@ -421,6 +408,11 @@ def test_text_columns_are_left_out_with_a_note(tmp_path, frame):
     assert "who" in table.notes[0]
     with pytest.raises(DataTypeError, match="'who' is not numeric: it contains 'x'"):
         read_table(tmp_path / "t.csv", columns=["a", "who"])
+
+
+def test_labels_have_no_spaces_around_them(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", 'a, who\n1, "ann"\n2, bob \n'), label="who")
+    assert table.rows == ("ann", "bob")
 
 
 def test_repeated_labels_are_told_apart_by_row(tmp_path):
@@ -465,6 +457,12 @@ def test_a_misspelled_column_or_file_finds_its_neighbours(tmp_path, frame):
         ("t.csv", b""),
         ("t.csv", b"\n\n"),
         ("t.csv", b"a,b\n1,2,3\n"),
+        (
+            "t.npy",
+            b"\x93NUMPY\x01\x00v\x00"
+            + b"{'descr': '|O', 'fortran_order': False, 'shape': (1, 1), }".ljust(117)
+            + b"\n",
+        ),
         ("t.parquet", b"PAR1 this is not parquet"),
         ("t.arrow", b"ARROW1 nor is this arrow"),
         ("t.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (16384, 16384), }"),
@@ -479,15 +477,12 @@ def test_broken_files_are_refused_in_one_line(tmp_path, name, content):
     assert "\n" not in str(caught.value)
 
 
-def test_pickles_are_never_opened(tmp_path):
-    np.save(tmp_path / "t.npy", np.array([[{"a": 1}]], dtype=object), allow_pickle=True)
-    with pytest.raises(FileError, match="never unpickled"):
-        read_table(tmp_path / "t.npy")
-
-
-def test_a_header_alone_is_no_table(tmp_path):
+def test_a_header_alone_and_an_option_for_text_only_are_refused(tmp_path, frame):
     with pytest.raises(ShapeError, match="0 rows"):
         read_table(write(tmp_path / "t.csv", "a,b\n"))
+    frame.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ParameterError, match="text files"):
+        read_table(tmp_path / "t.parquet", header=True)
 
 
 def test_rotating_tall_tables_changes_no_inner_product():
@@ -496,29 +491,3 @@ def test_rotating_tall_tables_changes_no_inner_product():
     F = tall.features().values
     assert F.shape == (4, 4)
     np.testing.assert_allclose(F.T @ F, tall.values.T @ tall.values / 50, atol=1e-12)
-
-
-def test_picked_columns_of_frames_come_back_as_frames():
-    X = load_wine().matrix(4)
-    names = [f"w{i}" for i in range(178)]
-    for made in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
-        picked = ip.select(made)
-        assert list(picked.take(made).columns) == list(picked.labels)
-        assert type(picked.take(made)) is type(made)
-    np.testing.assert_array_equal(picked.take(X), X[:, picked.indices])
-
-
-def test_names_may_come_as_one_string_and_the_nearest_name_is_told_whatever_its_case(tmp_path):
-    file = tmp_path / "people.csv"
-    file.write_text("weight,height,Age\n1,2,3\n4,5,7\n")
-    assert read_table(file, columns="height, Age").columns == ("height", "Age")
-    with pytest.raises(LabelError, match="Did you mean 'height'"):
-        read_table(file, columns=["Heigt"])
-
-
-def test_a_tables_own_matrix_is_taken_with_its_labels(tmp_path):
-    file = tmp_path / "people.csv"
-    file.write_text("name,weight,height\nann,1,0.1\neve,,1\nbob,0.2,1\ncid,3,3\n")
-    picked = ip.select(read_table(file, label="name", drop_missing=True).samples())
-    assert [str(label).split()[0] for label in picked.labels] == ["ann", "bob"]
-    assert any("missing cells" in note for note in picked.notes)

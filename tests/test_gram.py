@@ -44,6 +44,14 @@ def test_correlations_of_a_table_give_what_its_columns_give():
     assert ip.audit(from_gram(FRAME.corr()), from_columns.labels).optimal
 
 
+def test_frames_of_polars_are_centred():
+    frame = pytest.importorskip("polars").DataFrame(WINE.values, schema=list(WINE.features))
+    expected = ip.select(FRAME, k=5, unit="each", center=True)
+    picked = ip.select(frame, k=5, unit="each", center=True)
+    assert picked.labels == expected.labels
+    assert picked.take(frame).columns == list(expected.labels)
+
+
 def test_rounded_correlations_are_used_with_a_note_and_others_refused():
     rng = np.random.default_rng(0)
     R = np.corrcoef(rng.normal(size=(8, 3)) @ rng.normal(size=(3, 400)) + 1e-3 * rng.normal(size=(8, 400)))

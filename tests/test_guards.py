@@ -213,7 +213,7 @@ def test_a_wrong_name_gets_the_nearest(patients, tmp_path):
 
 def test_frames_are_looked_at_and_arrays_without_names_are_not(patients):
     frame = pd.read_csv(patients).drop(columns="who")
-    for selector in (IsometryFeatureSelector(2, standardize=True), IsometrySampleSelector(2, standardize=True)):
+    for selector in (IsometryFeatureSelector(2), IsometrySampleSelector(2, standardize=True)):
         assert named(selector.fit(frame).selection_.notes)
         assert not any("identifier" in note for note in selector.fit(frame.to_numpy()).selection_.notes)
     assert named(ip.select(frame / frame.std(), 2, method="exact").notes) is False  # no whole numbers any more
@@ -273,7 +273,7 @@ X = np.array([[1.0, 0.1, 0.6], [0.0, 1.0, 0.6]])
         (lambda: ip.select(X, method="Exchange"), "'exchange'"),
         (lambda: ip.select(X, unit="mean"), "'median'"),
         (lambda: ip.select([X, X], aggregate="trimed"), "'trimmed'"),
-        (lambda: ip.isometry_pursuit(X, normalization="symetric"), "'symmetric'"),
+        (lambda: ip.symmetric_normalize(X, normalization="symetric"), "'symmetric'"),
         (lambda: ip.select_pointwise([X, X], method="greedi"), "'greedy'"),
         (lambda: ip.as_source(X, vectors="row"), "'rows'"),
         (lambda: ip.select(X, labels=["north", "east", "both"], include=["nort"]), "'north'"),
@@ -303,8 +303,7 @@ def test_a_misspelled_function_is_answered_with_the_one_that_was_meant():
         (["select", "patients.csv", "--method", "exat"], "'exact'"),
         (["select", "patients.csv", "--metod", "exact"], "--method"),
         (["datasets", "wien"], "'wine'"),
-        (["coordinates", "run.xyz", "--shapes", "torsion"], "'torsions'"),
-        (["coordinates", "run.xyz", "--aggregate", "trimed"], "'trimmed'"),
+        (["coordinates", "run.xyz", "--frame", "5"], "--frames"),
     ],
 )
 def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(words, meant, monkeypatch):
@@ -314,6 +313,8 @@ def test_a_misspelled_word_of_a_command_is_answered_with_the_one_that_was_meant(
     assert meant in done.stderr.split("rror", 1)[1]
 
 
-def test_a_misspelled_column_to_judge_is_taken_for_a_column(patients):
-    refused = run("audit", patients, "--columns", "hieght")
+def test_a_misspelled_column_to_judge_gets_the_nearest(patients):
+    refused = run("audit", patients, "--features", "--columns", "hieght")
     assert "there is no such column to pick from. Did you mean 'height'" in refused.stderr
+    refused = run("audit", patients, "--columns", "hieght")
+    assert "there is no such row to pick from. Did you mean 'height' or 'weight'? Pass --features" in refused.stderr

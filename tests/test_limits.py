@@ -10,7 +10,6 @@ import isopursuit as ip
 from isopursuit._core.clock import Clock
 from isopursuit.errors import ParameterError
 from isopursuit.search.local import large_volume
-from isopursuit.search.problem import Problem
 
 SMALL = np.random.default_rng(0).normal(size=(3, 12)) / np.sqrt(3)
 METHODS = ("two-stage", "exact", "exchange", "greedy", "brute")
@@ -139,13 +138,6 @@ def test_a_lasso_path_stopped_early_ends_with_the_penalties_reached():
     assert all(np.isfinite(found.certificate.gap) for found in path)
 
 
-def test_greedy_without_a_limit_is_greedy_with_an_ample_one():
-    X = TABLES["gauss"][:8, :300]
-    plain, limited = ip.greedy_search(X), ip.greedy_search(X, time_limit=100)
-    assert limited.status == "heuristic"
-    np.testing.assert_array_equal(plain.indices, limited.indices)
-
-
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("include", [(), (3, 4999)])
 def test_columns_of_large_volume_span_however_little_time_there_is(name, include):
@@ -153,21 +145,6 @@ def test_columns_of_large_volume_span_however_little_time_there_is(name, include
     subset = large_volume(X[None], include, len(X), Clock(time.perf_counter() - 2, 1.0))
     assert list(subset[: len(include)]) == list(include)
     assert np.linalg.matrix_rank(X[:, subset]) == len(X)
-
-
-def test_distinct_columns_are_the_first_of_equal_ones_in_lexicographic_order():
-    rng = np.random.default_rng(7)
-    X = rng.integers(-1, 3, (5, 400)) / 2.0
-    X[:, :5] = np.eye(5)
-    X[:, 390] = -X[:, 3]
-    pool = Problem.of(X).pool(Clock.of(None))
-    signed = {}
-    for p in pool.caller.tolist():
-        column = X[:, p] * np.sign(X[np.flatnonzero(X[:, p])[0], p])
-        signed.setdefault(tuple(column.tolist()), p)
-    distinct = pool.distinct()
-    assert distinct.caller.tolist() == [signed[column] for column in sorted(signed)]
-    assert [tuple(column) for column in (distinct.X[0].T + 0.0).tolist()] == sorted(signed)
 
 
 @pytest.mark.long

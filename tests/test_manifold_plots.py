@@ -1,6 +1,6 @@
-"""Pictures of manifolds, their coordinates, and torsions on molecules."""
+"""Pictures of coordinates of a torus and of ethanol."""
 
-import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 
@@ -9,11 +9,12 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from manifolds import clifford_torus
 
 import isopursuit as ip
 from isopursuit import show as plots
-from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.manifold import clifford_torus, differentials, tangent_spaces
+from isopursuit.errors import ParameterError
+from isopursuit.molecules import Trajectory, load_ethanol
 
 HOSTILE = "$\\frac{ <b>&amp; \n\x00"
 
@@ -41,32 +42,41 @@ def drawn(ax):
 @pytest.fixture(scope="module")
 def torus():
     manifold = clifford_torus(800)
-    spaces = tangent_spaces(manifold.points, range(40), D=2, neighbours=40)
-    found = differentials(manifold.dictionary.take(range(40)), spaces)
-    return manifold, spaces, found
+    options = {"dictionary": manifold.values(), "periodic": ["first arc"], "frames": 30}
+    return ip.find_coordinates(manifold.points, [1, 2, 3], include=["first arc", "x1"], **options)
+
+
+@pytest.fixture(scope="module")
+def ethanol():
+    return ip.find_coordinates(load_ethanol().take(slice(None, None, 4)), 2, atoms="all", frames=20)
+
+
+def renamed(found, *labels):
+    """The answer with other labels of the picked functions."""
+    names = list(found.matrices.labels)
+    for i, label in zip(found.selection.indices.tolist(), labels, strict=True):
+        names[i] = label
+    return replace(found, matrices=replace(found.matrices, labels=tuple(names)))
 
 
 def test_the_manifold_is_shown_by_its_principal_components(torus):
-    manifold, _, _ = torus
-    values = manifold.dictionary.value("first arc")
-    ax = drawn(plots.plot_manifold(manifold.points, values, label=HOSTILE))
+    ax = drawn(plots.plot_manifold(torus, function=1))
     shown = ax.collections[0].get_offsets()
-    centred = manifold.points - manifold.points.mean(axis=0)
-    s = np.linalg.svd(centred, compute_uv=False)
+    s = np.linalg.svd(torus.data - torus.data.mean(axis=0), compute_uv=False)
     np.testing.assert_allclose((np.asarray(shown) ** 2).sum(axis=0), s[:2] ** 2)
-    np.testing.assert_allclose(ax.collections[0].get_array(), values)
-    share = f"{(s[:2] ** 2).sum() / (s**2).sum():.0%}"
-    assert f"2 components, {share}" in ax.get_title()
-    three = drawn(plots.plot_manifold(manifold.points, values, plt.figure().add_subplot(projection="3d")))
+    np.testing.assert_allclose(ax.collections[0].get_array(), torus.values()[:, 1])
+    assert f"2 components, {(s[:2] ** 2).sum() / (s**2).sum():.0%}" in ax.get_title()
+    three = drawn(plots.plot_manifold(torus, plt.figure().add_subplot(projection="3d")))
     assert "3 components" in three.get_title()
-    with pytest.raises(ShapeError, match="800 points"):
-        plots.plot_manifold(manifold.points, values[:5])
+    unknown = replace(torus, dictionary=replace(torus.dictionary, values=None))
+    for draw in (plots.plot_manifold, plots.plot_coordinates):
+        with pytest.raises(ParameterError, match="values"):
+            draw(unknown)
 
 
-def test_angles_a_turn_apart_have_the_same_colour(torus):
-    manifold, _, _ = torus
-    values = manifold.dictionary.value("first arc")
-    first, second = (plots.plot_manifold(manifold.points, v, cyclic=True) for v in (values, values + 2 * np.pi))
+def test_angles_a_turn_apart_have_the_same_colour(ethanol):
+    turned = replace(ethanol, dictionary=replace(ethanol.dictionary, values=ethanol.dictionary.values + 2 * np.pi))
+    first, second = (plots.plot_manifold(found) for found in (ethanol, turned))
     np.testing.assert_allclose(first.collections[0].get_array(), second.collections[0].get_array(), atol=1e-12)
     norm, colours = first.collections[0].norm, first.collections[0].cmap
     assert (norm.vmin, norm.vmax) == (-np.pi, np.pi)
@@ -74,139 +84,90 @@ def test_angles_a_turn_apart_have_the_same_colour(torus):
 
 
 def test_the_spectra_show_where_the_dimension_is(torus):
-    _, spaces, _ = torus
-    ax = drawn(plots.plot_spectra(spaces))
-    assert "D = 2" in legend(ax)
+    ax = drawn(plots.plot_spectra(torus.tangents))
+    assert f"D = {torus.D}" in legend(ax)
     mean = next(line for line in ax.lines if line.get_label() == "mean")
-    np.testing.assert_allclose(mean.get_ydata(), spaces.shares.mean(axis=0))
+    np.testing.assert_allclose(mean.get_ydata(), torus.tangents.shares.mean(axis=0))
 
 
 def test_dimensions_are_losses_with_their_range_over_redraws_and_random_functions(torus):
-    manifold, _, _ = torus
-    scan = ip.find_coordinates(manifold.points, [1, 2, 3], dictionary=manifold.dictionary, frames=30).scan
-    ax = drawn(plots.plot_dimension(scan))
+    ax = drawn(plots.plot_dimension(torus.scan))
     dots = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
-    assert [line.get_xdata()[0] for line in dots] == [1, 2, 3]
-    np.testing.assert_allclose([line.get_ydata()[0] for line in dots], np.exp([row.log_loss for row in scan.rows]))
-    assert "D = 2: recommended" in legend(ax)
+    assert [line.get_xdata()[0] for line in dots] == [row.D for row in torus.scan.rows]
+    losses = [min(row.log_loss, np.log(2e6)) for row in torus.scan.rows]
+    np.testing.assert_allclose([line.get_ydata()[0] for line in dots], np.exp(losses))
+    assert any(text.startswith(f"D = {torus.scan.recommended}: ") for text in legend(ax))
     assert "best of random functions" in legend(ax)
 
 
-def test_frequencies_are_counts_over_points(torus):
-    _, _, found = torus
-    picked = ip.select_pointwise(found)
-    ax = drawn(plots.plot_frequencies(picked, shown=3))
-    top = np.argsort(-picked.counts, kind="stable")[:3]
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx((picked.counts[top] / 40).tolist())
-    assert texts(ax.get_yticklabels()) == [found.labels[i] for i in top]
-    ax = drawn(plots.plot_frequencies(picked, kind="subsets"))
-    assert texts(ax.get_yticklabels())[0] == " + ".join(picked.subsets[0].labels)
-    with pytest.raises(ParameterError, match="subsets"):
-        plots.plot_frequencies(picked, kind="pairs")
-
-
-BACKBONE = ["CH3", "C", "N", "CA", "C", "N"]
-CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-ZIGZAG = np.array([[1.2 * i, 0.7 * (i % 2), 0.1 * i * (i % 3)] for i in range(6)])
-
-
-@pytest.mark.parametrize("bonds", [CHAIN, []])
-def test_torsions_are_marked_on_the_molecule_with_or_without_rdkit_and_bonds(bonds, monkeypatch):
-    labels = ["φ (ACE:C–ALA:N–ALA:CA–ALA:C)", "ψ (ALA:N–ALA:CA–ALA:C–NME:N)"]
-    rows = [[1, 2, 3, 4], [2, 3, 4, 5]]
-    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
-    ax = drawn(plots.plot_torsions(BACKBONE, rows, bonds=bonds, positions=ZIGZAG, labels=labels))
-    assert sorted(texts(ax.texts)) == sorted([*BACKBONE, "φ", "ψ"])
-    assert legend(ax) == labels
-    places = {i: text.get_position() for i, text in enumerate(text for text in ax.texts if text.get_text() in BACKBONE)}
-    assert len(ax.lines) == len(bonds) + 6
+def test_torsions_are_marked_on_their_molecule(ethanol):
+    ax = drawn(plots.plot_molecule(ethanol))
+    assert sorted(texts(ax.texts)) == sorted([*(f"{s}{i}" for i, s in enumerate("CCOHHHHHH")), "1", "2"])
+    assert legend(ax) == [f"{i}: {label}" for i, label in enumerate(ethanol.labels, start=1)]
+    assert len(ax.lines) == 8 + 6  # bonds, and three lines for each torsion
     axes = [line for line in ax.lines if line.get_linewidth() > 5]
-    for (i, j), line in zip([(2, 3), (3, 4)], axes, strict=True):
-        middle = (np.array(places[i]) + places[j]) / 2
-        np.testing.assert_allclose(line.get_xydata().mean(axis=0), middle, atol=0.2)
+    places = {text.get_text(): np.array(text.get_position()) for text in ax.texts}
+    for other, line in zip(("C1", "O2"), axes, strict=True):
+        np.testing.assert_allclose(line.get_xydata().mean(axis=0), (places["C0"] + places[other]) / 2, atol=0.2)
     assert axes[0].get_color() != axes[1].get_color()
+    short = drawn(plots.plot_molecule(renamed(ethanol, "φ (C0–C1)", "ψ (C0–O2)")))
+    assert {"φ", "ψ"} <= set(texts(short.texts))
+    distances = replace(ethanol.dictionary, atoms=((8, 1), (5, 1, 0)))
+    thin = drawn(plots.plot_molecule(replace(ethanol, dictionary=distances)))
+    assert [line.get_linewidth() for line in thin.lines] == [1.2] * 8 + [1.5] * 3
+    with pytest.raises(ParameterError, match="no atoms"):
+        plots.plot_molecule(replace(ethanol, dictionary=replace(ethanol.dictionary, atoms=None)))
 
 
-@pytest.mark.needs("rdkit")
-def test_bonds_place_the_atoms_of_a_molecule():
-    ax = drawn(
-        plots.plot_torsions(BACKBONE, [[0, 1, 2, 3]], bonds=CHAIN, positions=ZIGZAG, labels=["CH3–C–N–CA torsion"])
-    )
-    assert legend(ax) == ["1: CH3–C–N–CA torsion"]
-    places = np.array([text.get_position() for text in ax.texts if text.get_text() in BACKBONE])
-    lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)
-    np.testing.assert_allclose(lengths, lengths[0], rtol=0.1)
-
-
-def test_a_large_molecule_names_only_the_atoms_of_its_torsions():
-    positions = np.random.default_rng(0).normal(size=(200, 3))
-    ax = drawn(plots.plot_torsions([f"a{i}" for i in range(200)], [[5, 6, 7, 8]], positions=positions))
-    assert texts(ax.texts) == ["1", "a5", "a6", "a7", "a8"]
-
-
-def test_torsions_of_other_atoms_are_refused():
-    with pytest.raises(ParameterError, match="the molecule has 6"):
-        plots.plot_torsions(BACKBONE, [[0, 1, 2, 6]], positions=ZIGZAG)
-    with pytest.raises(ShapeError, match=r"positions must be \(6, 3\)"):
-        plots.plot_torsions(BACKBONE, [[0, 1, 2, 3]], positions=ZIGZAG[:5])
+def test_a_large_molecule_names_only_the_atoms_of_its_torsions(ethanol):
+    positions = np.random.default_rng(0).normal(size=(1, 200, 3))
+    large = Trajectory(positions, [6] * 200, bonds=[(i, i + 1) for i in range(199)])
+    ax = drawn(plots.plot_molecule(replace(ethanol, trajectory=large)))
+    named = [text for text in texts(ax.texts) if text.startswith("C")]
+    assert sorted(named) == sorted({f"C{atom}" for row in ethanol.atoms for atom in row})
 
 
 def test_coordinates_span_the_plane(torus):
-    manifold, _, _ = torus
-    x, y = (manifold.dictionary.value(label) for label in manifold.truth)
-    ax = drawn(plots.plot_coordinates(x, y, labels=manifold.truth, colours=x + y))
-    np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([x, y]), atol=1e-12)
-    assert ax.get_xlabel() == "first arc"
-    assert ax.get_aspect() == 1.0
-    with pytest.raises(ShapeError, match="one length"):
-        plots.plot_coordinates(x, y[:3])
+    ax = drawn(plots.plot_coordinates(torus))
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), torus.values()[:, :2], atol=1e-12)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == torus.labels[:2]
+    with pytest.raises(ParameterError, match="functions="):
+        plots.plot_coordinates(torus, functions=(0, 7))
 
 
-def test_two_torsions_make_a_ramachandran_plot_of_a_whole_turn_in_degrees():
-    labels = ("φ (C–N–CA–C)", "ψ")
-    few = drawn(plots.plot_coordinates([0.1, np.pi + 0.1], [3 * np.pi / 2, 0.0], labels=labels, cyclic=True))
-    np.testing.assert_allclose(few.collections[0].get_offsets(), [[5.73, -90], [-174.27, 0]], atol=0.01)
-    assert (few.get_xlabel(), few.get_ylabel()) == labels
-    assert (few.get_xlim(), few.get_ylim()) == ((-180, 180), (-180, 180))
-    assert texts(few.get_xticklabels()) == ["−180°", "−90°", "0°", "90°", "180°"]
-    angles = np.random.default_rng(0).uniform(-9, 9, (2, 5000))
-    for cyclic in (False, True):
-        many = drawn(plots.plot_coordinates(*angles, labels=(HOSTILE, HOSTILE), cyclic=cyclic))
-        assert many.collections[0].get_array().sum() == 5000
+def test_two_torsions_make_a_ramachandran_plot_of_a_whole_turn_in_degrees(ethanol):
+    few = replace(ethanol, dictionary=ethanol.dictionary.take([0, 1]), data=ethanol.data[:2])
+    values = np.array([[0.1, 3 * np.pi / 2], [np.pi + 0.1, 0.0]])
+    few = replace(few, dictionary=replace(few.dictionary, values=values))
+    ax = drawn(plots.plot_coordinates(renamed(few, "φ (C–N–CA–C)", "ψ")))
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), [[5.73, -90], [-174.27, 0]], atol=0.01)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("φ", "ψ")
+    assert (ax.get_xlim(), ax.get_ylim()) == ((-180, 180), (-180, 180))
+    assert texts(ax.get_xticklabels()) == ["−180°", "−90°", "0°", "90°", "180°"]
+    many = drawn(plots.plot_coordinates(renamed(ethanol, HOSTILE, f"{HOSTILE} 2")))
+    assert many.collections[0].get_array().sum() == 4000
 
 
-def test_losses_rise_and_the_worst_points_have_their_numbers():
-    losses = np.array([2.5, 80.0, 2.0, 9.0, np.inf, 1e4])
+def with_losses(found, losses, undetermined):
+    """The answer with these losses at points 10, 20, …"""
+    at = 10 * np.arange(1, len(losses) + 1)
+    tangents = replace(found.tangents, at=at)
+    checks = replace(found.checks, at=at, undetermined=np.array(undetermined))
+    made = replace(found, matrices=replace(found.matrices, tangents=tangents), checks=checks)
+    vars(made)["point_log_losses"] = np.log(losses)
+    return made
+
+
+def test_losses_rise_and_the_worst_points_have_their_numbers(ethanol):
     unsure = [False, True, False, False, False, True]
-    numbers = [10, 20, 30, 40, 50, 60]
-    ax = drawn(plots.plot_point_losses(losses, points=numbers, ideal=2, undetermined=unsure))
+    ax = drawn(plots.plot_point_losses(with_losses(ethanol, [2.5, 80.0, 2.0, 9.0, np.inf, 1e4], unsure)))
     above = "above 4450: 2"  # a hundred times the median
     assert legend(ax) == ["determined (4)", "tangent space not determined (2)", above, "ideal: 2"]
     shown = np.concatenate([line.get_xydata() for line in ax.lines[:2]])
     shown = shown[np.argsort(shown[:, 0])]
-    assert shown[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
-    assert shown[:, 1].tolist() == [2.0, 2.5, 9.0, 80.0, 8900.0, 8900.0]
+    np.testing.assert_allclose(shown[:, 1], [2.0, 2.5, 9.0, 80.0, 8900.0, 8900.0])
     assert ax.get_yscale() == "log"
-    assert [text.get_text() for text in ax.texts] == ["50", "20"]
-
-
-def test_losses_that_are_close_have_a_plain_axis_and_numbers_do_not_overlap():
-    ax = drawn(plots.plot_point_losses([2.5, 2.1, 3.0, 2.999], worst=3))
+    assert texts(ax.texts) == ["50", "20"]
+    ax = drawn(plots.plot_point_losses(with_losses(ethanol, [2.5, 2.1, 3.0, 2.999], [False] * 4)))
     assert ax.get_yscale() == "linear"
-    assert [text.get_text() for text in ax.texts] == ["2", "0"]  # that of point 3 would be written over that of 2
-    with pytest.raises(ShapeError, match=r"points \(2,\)"):
-        plots.plot_point_losses([2.5, 2.1, 3.0], points=[1, 2])
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.plot_coordinates([], []),
-        lambda: plots.plot_point_losses([]),
-        lambda: plots.plot_manifold(np.ones((5, 2)), np.zeros(5)),
-    ],
-)
-def test_nothing_is_not_drawn(draw):
-    with pytest.raises(ParameterError, match=r"at least one|two different points"):
-        draw()
-    assert not plt.get_fignums()
+    assert texts(ax.texts) == ["30", "10"]  # that of point 40 would be written over that of 30

@@ -75,19 +75,6 @@ def test_zero_columns_are_kept_out_with_a_note():
     assert ip.select(X).indices.tolist() == (ip.select(GOOD).indices + 1).tolist()
 
 
-def test_a_frames_names_become_labels():
-    frame = pd.DataFrame(GOOD, columns=["north", "east", "both", "far"])
-    assert ip.select(frame).labels == ("north", "east")
-    assert ip.select(frame, include=["far"]).labels[-1] == "far"
-    assert "far" not in ip.select(frame, exclude=["far"]).labels
-
-
-def test_a_text_column_is_named():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["red", "blue"], "c": [0.0, 1.0]})
-    with pytest.raises(errors.DataTypeError, match="column b contains 'red'"):
-        ip.select(frame)
-
-
 def test_a_typo_in_a_label_finds_its_neighbours():
     with pytest.raises(errors.LabelError, match="Did you mean 'alcohol'"):
         ip.select(GOOD, labels=["alcohol", "ash", "hue", "proline"], include=["alcohl"])
@@ -148,21 +135,20 @@ def test_exponents_whose_powers_overflow_float64_are_refused():
         ip.isometry_pursuit(1e-3 * np.eye(2))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"workers": 0}, {"workers": -1}, {"workers": 1.5}, {"gap": 2.0}, {"time_limit": 0}, {"c": 0.01}, {"c": 50.0}],
-)
-def test_the_exact_searchs_options_are_checked(options):
-    with pytest.raises(errors.ParameterError):
-        ip.exact_search(GOOD, **options)
+NONSENSE = {
+    ip.select: ["gap=a", "time_limit=a", "labels=5", "c=10**400", "time_limit=10**400", "X=[[10**400, 1]]"],
+    ip.exact_search: ["workers=0", "workers=-1", "workers=1.5", "gap=2.0", "time_limit=0", "c=0.01", "c=50.0"],
+    ip.isometry_pursuit: ["tol=None"],
+    ip.exchange_search: ["kicks='a'", "starts=1.5"],
+    ip.lasso_path: ["penalties='a'", "penalties=None"],
+}
 
 
-@pytest.mark.parametrize(
-    "options", [{"penalty": "a"}, {"tol": None}, {"weights": "a"}, {"normalization": lambda t: "x"}]
-)
-def test_nonsense_is_refused_as_such(options):
-    with pytest.raises(errors.ParameterError):
-        ip.isometry_pursuit(GOOD, **options)
+@pytest.mark.parametrize(("call", "option"), [(call, one) for call, some in NONSENSE.items() for one in some])
+def test_nonsense_is_refused_as_such(call, option):
+    options = {"X": np.eye(2, 4), **eval(f"dict({option})", {"a": "a"})}
+    with pytest.raises(ip.IsoPursuitError):
+        call(**options)
 
 
 def test_whole_numbers_as_labels_are_labels_only():
@@ -203,66 +189,10 @@ def test_memory_that_is_not_there_is_an_error_and_no_crash():
     assert run.stdout == "refused\n"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"gap": "a"},
-        {"time_limit": "a"},
-        {"labels": 5},
-        {"c": 10**400},
-        {"time_limit": 10**400},
-        {"X": [[10**400, 1]]},
-    ],
-)
-def test_settings_of_the_wrong_kind_are_refused_by_name(arguments):
-    options = {"X": np.eye(2, 4), **arguments}
-    with pytest.raises(ip.IsoPursuitError):
-        ip.select(**options)
-
-
-def test_counts_of_the_wrong_kind_are_refused():
-    X = np.eye(2, 4)
-    for call in (
-        lambda: ip.exchange_search(X, kicks="a"),
-        lambda: ip.exchange_search(X, starts=1.5),
-        lambda: ip.lasso_path(X, penalties="a"),
-        lambda: ip.lasso_path(X, penalties=None),
-    ):
-        with pytest.raises(errors.ParameterError):
-            call()
-
-
 def test_tiny_exponents_and_large_entries_of_a_source_raise_no_warning():
     X = np.array([[1, 0, 0, -1, -1], [-1, -1, -1, -1, 1]]) * 1e4
     assert ip.exact_search(ip.as_source(X), 0.1).loss > 2
     assert ip.greedy_search(ip.as_source(X), 1e-20).loss > 0
-
-
-@pytest.mark.parametrize("method", ["two-stage", "exact", "exchange", "greedy", "brute"])
-@pytest.mark.parametrize("k", [None, 2])
-def test_entries_are_checked_once_whatever_the_method(monkeypatch, method, k):
-    checked: list[tuple[int, int]] = []
-    check = matrix._checked  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(matrix, "_checked", lambda values, *rest: checked.append(values.shape) or check(values, *rest))
-    rng = np.random.default_rng(3)
-    X = pd.DataFrame(rng.normal(size=(3, 12)), columns=list("abcdefghijkl"))
-    ip.select(X, k, method=method, include=["b"], exclude=["c"])
-    assert checked.count((3, 12)) == 1
-    checked.clear()
-    ip.select(rng.normal(size=(4, 3, 9)), k, method=method)
-    assert checked.count((3, 9)) == 4
-
-
-def test_a_validated_matrix_is_passed_on_as_it_is():
-    points, many = matrix.as_points(np.stack([GOOD, 2 * GOOD]), labels=list("abcd"))
-    assert many
-    assert matrix.as_points(points) == (points, True)
-    assert matrix.as_matrix(points[0]) is points[0]
-    assert points[1].take([0, 3]).labels == ("a", "d")
-    np.testing.assert_array_equal(points[1].take([0, 3]).values, 2 * GOOD[:, [0, 3]])
-    numbers = matrix.as_indices(["d", "b"], points[0], "include")
-    assert numbers == [1, 3]
-    assert matrix.as_indices(numbers, points[0], "include") is numbers
 
 
 def test_a_matrix_made_elsewhere_is_validated():

@@ -5,7 +5,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import isopursuit
+from isopursuit._core.options import SubsetOptions
 from isopursuit.data._units import DEFAULT_UNITS
 
 ROOT = Path(__file__).parents[1]
@@ -16,10 +19,20 @@ def test_every_public_name_resolves():
         assert getattr(isopursuit, name).__doc__, name
 
 
-def test_functions_of_matrices_have_the_default_unit_of_the_one_table():
-    for name in ("select", "audit", "exact_search", "exchange_search", "greedy_search", "brute_search"):
-        default = inspect.signature(getattr(isopursuit, name)).parameters["unit"].default
-        assert default == DEFAULT_UNITS["matrices"], name
+def test_select_has_the_default_unit_of_the_one_table():
+    assert inspect.signature(isopursuit.select).parameters["unit"].default == DEFAULT_UNITS["matrices"]
+
+
+@pytest.mark.parametrize(
+    "function", ["exact_search", "exchange_search", "greedy_search", "brute_search", "select_pointwise", "stability"]
+)
+def test_an_unknown_option_is_a_type_error_that_suggests_the_nearest(function):
+    with pytest.raises(TypeError, match=rf"{function}\(\) got an unexpected option 'exlude'. Did you mean 'exclude'"):
+        getattr(isopursuit, function)([[1.0, 0.0]], exlude=[1])
+
+
+def test_the_options_that_other_functions_share_are_those_of_select():
+    assert SubsetOptions.__annotations__.keys() <= inspect.signature(isopursuit.select).parameters.keys()
 
 
 def test_importing_loads_nothing_optional():

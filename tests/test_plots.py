@@ -72,12 +72,12 @@ def test_gram_of_very_many_columns_is_a_sample_that_keeps_the_picked():
 
 
 def test_many_long_names_are_thinned_and_shortened():
-    X = np.random.default_rng(1).normal(size=(100, 120))
-    labels = [f"a candidate with quite a long name, number {i}" for i in range(120)]
+    X = np.random.default_rng(1).normal(size=(70, 80))
+    labels = [f"a candidate with quite a long name, number {i}" for i in range(80)]
     picked = ip.select(X, method="greedy", labels=labels)
     ax = plots.plot_gram(picked)
     shown = texts(ax.get_yticklabels())
-    assert 10 < len(shown) <= 34
+    assert 10 < len(shown) <= 36
     assert max(map(len, shown)) <= 22
     assert len(set(shown)) == len(shown)  # the ends that tell them apart are kept
 
@@ -100,10 +100,6 @@ def test_lengths_count_every_column_and_mark_the_picked(wine):
     ax = drawn(plots.plot_lengths(X, picked))
     assert sum(bar.get_height() for bar in ax.patches) == 178
     np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), lengths[picked.indices])
-    ax = drawn(plots.plot_lengths(X, picked, normalized=True))
-    assert sum(bar.get_height() for bar in ax.patches) == 178
-    expected = np.linalg.norm(ip.symmetric_normalize(X), axis=0)[picked.indices]
-    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), expected)
 
 
 def test_lengths_of_equal_and_zero_columns_can_be_drawn():
@@ -199,15 +195,9 @@ def test_labels_are_shortened_only_as_far_as_they_stay_different():
     assert short_heads(["C0–C1–O2–H3 torsion", "first arc", "", 3]) == ["C0–C1–O2–H3", "first arc", "", "3"]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.plot_singular_values([]),
-    ],
-)
-def test_nothing_is_not_drawn(draw):
-    with pytest.raises(ParameterError, match=r"at least one|two different points|positive"):
-        draw()
+def test_nothing_is_not_drawn():
+    with pytest.raises(ParameterError, match="at least one"):
+        plots.plot_singular_values([])
     assert not plt.get_fignums()
 
 

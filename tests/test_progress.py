@@ -22,9 +22,7 @@ X = np.random.default_rng(0).normal(size=(20, 600)) / 4.5
 CALLS = {
     "select": 'ip.select(X, method="exact", time_limit={limit}, progress=True)',
     "exact": "ip.exact_search(X, time_limit={limit}, progress=True)",
-    "exchange": "ip.exchange_search(X, time_limit={limit}, progress=True)",
     "brute": "ip.brute_search(X[:6, :40], time_limit={limit}, budget=10**9, progress=True)",
-    "audit": "ip.audit(X, range(20), time_limit={limit}, progress=True)",
 }
 
 
@@ -122,13 +120,13 @@ def test_greedy_search_over_a_source_shows_how_many_columns_are_picked(monkeypat
 
 
 def test_coordinates_show_their_stages(monkeypatch):
-    from isopursuit.manifold import swiss_roll
+    from manifolds import swiss_roll
 
     lines = []
     monkeypatch.setattr(progress.LiveLine, "show", lambda self, line: lines.append(line))
     roll = swiss_roll(500, noise=0.1)
     ip.find_coordinates(roll.points, 2, dictionary=roll.dictionary, frames=20, progress=True)
-    assert lines[0].startswith("estimating tangent spaces: ")
+    assert any(line.startswith("estimating tangent spaces: ") for line in lines)
     assert any(line.startswith("searching, best loss per point ") and line.endswith("of 60 s") for line in lines)
 
 

@@ -9,8 +9,7 @@ from isopursuit._core.linalg import row_space
 from isopursuit.data._units import UnitLength
 from isopursuit.errors import NonFiniteError, ParameterError, RangeError
 from isopursuit.estimators import IsometrySampleSelector
-from isopursuit.manifold import differentials, tangent_spaces, torsion_differentials
-from isopursuit.molecules import load_ethanol, shape_values
+from isopursuit.manifold import differentials, tangent_spaces
 
 SEARCHES = {
     "greedy": ip.greedy_search,
@@ -135,21 +134,15 @@ def test_points_share_one_median_and_each_column_has_length_one_at_every_point(u
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_differentials_and_torsions_in_a_unit_say_so_and_select_takes_them_as_they_are(unit):
+def test_differentials_in_a_unit_say_so_and_select_takes_them_as_they_are(unit):
     rng = np.random.default_rng(8)
     spaces = tangent_spaces(rng.normal(size=(60, 3)), range(6), D=2, neighbours=20)
     gradients = rng.normal(size=(6, 3, 5)) * 4
-    ethanol = load_ethanol()
-    frames = tangent_spaces(shape_values(ethanol.positions), [0, 9], D=2, neighbours=50)
-    for make in (
-        lambda **unit: differentials(gradients, spaces, **unit),
-        lambda **unit: torsion_differentials(ethanol, frames, "all", **unit),
-    ):
-        plain, found = make(unit=None), make(unit=unit)
-        np.testing.assert_allclose(found.matrices, by_hand(plain.matrices, unit))
-        picked = ip.select(found, method="greedy")
-        direct = ip.select(plain, unit=unit, method="greedy")
-        assert (picked.indices.tolist(), picked.unit) == (direct.indices.tolist(), direct.unit)
+    plain, found = (differentials(gradients, spaces, unit=one) for one in (None, unit))
+    np.testing.assert_allclose(found.matrices, by_hand(plain.matrices, unit))
+    picked = ip.select(found, method="greedy")
+    direct = ip.select(plain, unit=unit, method="greedy")
+    assert (picked.indices.tolist(), picked.unit) == (direct.indices.tolist(), direct.unit)
 
 
 # What an answer says
@@ -171,8 +164,9 @@ def test_every_answer_says_which_unit_was_used(unit, text):
     assert picked.unit == text
     assert f"unit: {text}" in str(picked)
     assert text in picked._repr_html_()
-    assert text in ip.exact_search(X, unit=unit)._repr_html_()
-    assert (text in str(ip.exact_search(X, unit=unit))) == (text != "as given")
+    found = ip.exact_search(X, unit=unit)
+    assert text in found._repr_html_()
+    assert text in str(found)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 import isopursuit as ip
 from isopursuit.errors import IsoPursuitError
-from isopursuit.pursuit.settings import SOURCE_ENTRIES as PURSUED
+from isopursuit.pursuit.streamed import SOURCE_ENTRIES as PURSUED
 from isopursuit.search.settings import SOURCE_ENTRIES as SEARCHED
 
 METHODS = ("auto", "two-stage", "exact", "exchange", "greedy", "brute")
@@ -102,7 +102,7 @@ def at_each_size(monkeypatch):
         found = []
         for entries in (2**40, 1):
             monkeypatch.setattr("isopursuit.search.problem.SOURCE_ENTRIES", entries)
-            monkeypatch.setattr("isopursuit.pursuit.from_source.SOURCE_ENTRIES", entries)
+            monkeypatch.setattr("isopursuit.pursuit.streamed.SOURCE_ENTRIES", entries)
             try:
                 found.append(call())
             except IsoPursuitError as error:
@@ -187,7 +187,6 @@ PURSUITS = {
     "k": {"k": K},
     "c": {"c": 2.0},
     "penalty": {"penalty": 0.1},
-    "weights": {"weights": np.arange(P)},
     "memory": {"memory": 2**24},
     "objects": {"X": X.astype(object)},
     "float32": {"X": X.astype(np.float32)},

@@ -97,3 +97,19 @@ def test_the_command_prints_writes_and_draws_it(tmp_path):
     ruled = run(*command, "--max-correlation", 0.5)
     assert ruled.returncode == 1
     assert "rules" in ruled.stderr
+
+
+def test_each_resample_keeps_the_rules_and_picks_as_many_columns():
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    found = ip.stability(X, unit="each", center=True, groups=[0, 0, 1, 1, 2, 2], resamples=8)
+    assert found.picks.shape == (8, 3)
+    assert (found.picks // 2 == [0, 1, 2]).all()
+
+
+def test_pointwise_picks_keep_rules_and_exclusions():
+    X = np.random.default_rng(0).normal(size=(5, 2, 7))
+    rules = {"exclude": [0], "apart": [(1, 2)], "method": "exact"}
+    unit = float(np.median(np.linalg.norm(X[:, :, 1:], axis=1)))
+    picked = ip.select_pointwise(X, unit="median", **rules)
+    for indices, alone in zip(picked.indices.tolist(), X, strict=True):
+        assert indices == ip.select(alone, unit=unit, **rules).indices.tolist()

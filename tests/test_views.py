@@ -5,7 +5,7 @@ import pytest
 from pages import Reader
 
 import isopursuit as ip
-from isopursuit._core.html import gram_table, table
+from isopursuit._core.html import table
 from isopursuit._core.text import loss_text
 from isopursuit.data import load_iris
 
@@ -17,7 +17,7 @@ def X():
     return load_iris().matrix()
 
 
-def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
+def test_a_selection_shows_its_verdict_and_its_columns(X):
     picked = ip.select(X, method="two-stage", labels=[f"iris {i}" for i in range(150)])
     page = Reader(picked._repr_html_())
     text = " ".join(page.words)
@@ -26,9 +26,6 @@ def test_a_selection_shows_its_verdict_its_columns_and_their_gram_matrix(X):
     for choice in picked.choices:
         assert choice.label in page.words
         assert f"{choice.length:.3f}" in page.words
-    gram = picked.matrix.T @ picked.matrix
-    assert f"{gram[0, 0]:.2f}" in page.words
-    assert f"{gram[0, 1]:.2f}".replace("-", "−") in page.words
 
 
 def test_a_search_that_ran_out_of_time_says_how_far_it_may_be(X):
@@ -54,14 +51,13 @@ def test_a_large_loss_is_shown_as_a_power_of_e_everywhere(X):
 
 def test_a_pursuit_shows_its_certificate_and_its_heaviest_columns(X):
     pursuit = ip.isometry_pursuit(X)
-    page = Reader(pursuit._repr_html_())
-    assert ": proved optimal" in page.words
+    assert ": proved optimal" in Reader(pursuit._repr_html_()).words
     loose = replace(pursuit, certificate=replace(pursuit.certificate, dual=0.9 * pursuit.objective))
     assert ": proved within 10 % of the optimum" in Reader(loose._repr_html_()).words
     wrong = replace(pursuit, certificate=replace(pursuit.certificate, residual=1.0))
     assert ": nothing is proved: the constraint is not met" in Reader(wrong._repr_html_()).words
-    assert f"{pursuit.certificate.dual:.10g} to {pursuit.certificate.primal:.10g}" in page.words
-    assert page.words.index(str(int(pursuit.weights.argmax()))) < page.words.index(f"{pursuit.weights.max():.4g}")
+    assert f"largest weights: {pursuit.weights.argmax()} {pursuit.weights.max():.4g}, " in pursuit._repr_html_()
+    assert str(pursuit.certificate) in str(pursuit)
 
 
 def test_labels_are_only_text_everywhere(X):
@@ -81,14 +77,11 @@ def test_lone_surrogates_can_be_written(X):
 
 def test_a_large_answer_stays_small():
     assert "and 80 more" in table(("a",), [(i,) for i in range(100)])
-    assert len(gram_table(np.eye(100), range(100))) < 200
-    assert gram_table(np.eye(20), range(20)).count("<td") == 400
 
 
 def test_no_colour_of_text_or_page_is_assumed(X):
     text = ip.select(X)._repr_html_()
-    assert ";color:" not in text
-    assert "rgba(" in text
+    assert "color:" not in text
 
 
 def test_a_pursuit_says_its_unit(X):

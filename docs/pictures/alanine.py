@@ -3,23 +3,14 @@
 from style import FOLDER, picture
 
 import isopursuit as ip
-from isopursuit.molecules import find_bonds, load_alanine_dipeptide
-from isopursuit.show import plot_coordinates, plot_torsions
+from isopursuit.molecules import load_alanine_dipeptide
+from isopursuit.show import plot_coordinates, plot_molecule
 
 
 def draw():
     """Write alanine.svg."""
     found = ip.find_coordinates(load_alanine_dipeptide(), 2)
-    trajectory = found.trajectory
-    torsions = found.matrices.torsions[found.selection.indices]
     with picture(FOLDER / "alanine.svg", 5.5, 7.6, rows=2, height_ratios=(1.5, 1)) as (plane, molecule):
-        plot_coordinates(*found.values().T, plane, labels=found.labels, cyclic=True)
+        plot_coordinates(found, plane)
         plane.collections[0].set_rasterized(True)
-        plot_torsions(
-            trajectory.names,
-            torsions,
-            molecule,
-            bonds=find_bonds(trajectory),
-            positions=trajectory.positions[0],
-            labels=found.labels,
-        )
+        plot_molecule(found, molecule)

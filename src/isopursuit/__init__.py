@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from isopursuit.manifold.coordinates import find_coordinates
     from isopursuit.manifold.result import Coordinates
     from isopursuit.pursuit.checking import check_pursuit
+    from isopursuit.pursuit.inputs import PursuitProgress
     from isopursuit.pursuit.path import lasso_path
     from isopursuit.pursuit.programs import basis_pursuit, isometry_pursuit
-    from isopursuit.pursuit.progress import PursuitProgress
     from isopursuit.results import Certificate, Effort, Pursuit, Search
     from isopursuit.search.incumbent import SearchProgress
     from isopursuit.search.searches import brute_search, exact_search, exchange_search, greedy_search
@@ -76,7 +76,7 @@ _HOMES = {
     "pursuit.checking": ("check_pursuit",),
     "pursuit.path": ("lasso_path",),
     "pursuit.programs": ("basis_pursuit", "isometry_pursuit"),
-    "pursuit.progress": ("PursuitProgress",),
+    "pursuit.inputs": ("PursuitProgress",),
     "results": ("Certificate", "Effort", "Pursuit", "Search"),
     "search.incumbent": ("SearchProgress",),
     "search.searches": ("brute_search", "exact_search", "exchange_search", "greedy_search"),

@@ -11,19 +11,23 @@ file has only hints; all that is compared is computed from X here.
 
 as h(t_i) + a log t_i >= K_i t_i - f(K_i) by definition, and sum K_i t_i >= tr(K X_S X_S') (von Neumann). A better
 subset has h(t_i) < bound - (k - 1), which gives low and high. Let C be the j chosen columns of a node, T the m = k - j
-others, R the triangle of C, and Z what is orthogonal to C: log det(X_S'X_S) = sum of log R_ii^2 + log det(Z_T'Z_T), and
-for any F with singular values g_1 <= g_2 <= ..., log det(Z_T'Z_T) <= |F Z_T|^2 - m - sum over i <= m of log g_i^2
-(Horn, and log det A <= tr A - m). So base + the m least scores bounds a node. K and F come from weights w in the file:
-M = sum over C of xx' + sum of w xx' has eigenpairs e, V, and K = V s(e) V' with the slope s of the convex hull of h + a
-log; F = N^(-1/2), N the part of M orthogonal to C. If k < D, the least e are averaged so that k have the same sum. Bad
-weights only make a bound weak.
+others, R the triangle of C, and Z what is orthogonal to C: log det(X_S'X_S) = sum of log R_ii^2 + log det(Z_T'Z_T).
+For any F with singular values g_1 <= g_2 <= ..., and W = FZ, log det(Z_T'Z_T) <= log det(W_T'W_T) - sum over i <= m of
+log g_i^2 (Horn), and log det(W_T'W_T) <= sum over T of log |w|^2 (Hadamard). So base + the m least scores bounds a
+node. K and F come from weights w in the file: M = sum over C of xx' + sum of w xx' has eigenpairs e, V, and K =
+V s(e) V' with the slope s of the convex hull of h + a log; F = N^(-1/2), N the part of M orthogonal to C. If k < D, the
+least e are averaged so that k have the same sum. Bad weights only make a bound weak.
 
 **Interlacing.** loss(S) >= loss(C) + m, and the least eigenvalue of a better subset is above a number `low` of the
 node. So (Y + CA)'(Y + CA) - low (A'A + I) is positive definite, for any coefficients A of C and any columns Y of T.
 
 **Cover.** The root has all subsets. A candidate is removed if its own bound reaches `bound`. A node is closed if its
-bound does, or if its subsets are all tried; else two nodes replace it, the subsets with one column and those without.
-At the end no node is left.
+bound does, or if it is enumerated; else two nodes replace it, the subsets with one column and those without. At the
+end no node is left. An enumeration adds one column r after another to sets of the columns of T, in the order of their
+scores. A set is left out if its bound reaches `bound`, where log det(W_T'W_T) is at most that of the set plus log |w|^2
+of the others (Fischer), or if the matrix of interlacing is not positive definite on it. Both need v'Gv for v = (b, -1)
+and any b: r multiplies det G by at most this, and G is not positive definite if it is negative. The losses of complete
+sets are computed.
 
 **Rounding.** U = 2^-53. A sum of n products has an error of at most n U times the sum of their magnitudes; exp, log,
 sqrt and power are assumed to be within 8 U. Nothing is assumed of QR and eigh: if ||Q'Q - I|| <= d is measured,
@@ -49,7 +53,8 @@ FORMAT, VERSION, END = "isopursuit proof", 1, b"end\n"
 CLOSED, BRANCHED, ENUMERATED = 0, 1, 2  # kinds of nodes
 U, WEIGHT = 2.0**-53, 65535  # a weight is an integer divided by this
 CELLS, MOST_CHANGE = 2**14, 1e-10  # of the grid for f; of singular values by rotations, relative
-MOST_CANDIDATES, MOST_NODES, MOST_ENTRIES = 1024, 256, 2**24  # of an enumerated node; of nodes read together
+MOST_NODES, MOST_ENTRIES = 256, 2**24  # nodes that are read together, and the numbers of their columns
+MOST_SUBSETS, PIECE = 2**17, 2**17  # subsets of an enumerated node, also if most are left out; entries of its tables
 
 
 class RefusedError(ValueError):
@@ -162,7 +167,7 @@ class Tree:
             raise RefusedError("Rounding is too large compared with the least singular value of a better subset.")
         self.cutoff = bound * (1 + 1.2 * self.c * math.log(2 * math.e * max(bound, 1)) * change)
         self.low, high = low * (1 - 1e-9), min(high, max(trace, 2 * low)) * (1 + 1e-9)
-        self.envelopes = [Envelope(self.c, a, self.low, high) for a in (0.0, self.a)]
+        self.envelope = Envelope(self.c, self.a, self.low, high)
         allowed[include] = False
         candidates, j = np.flatnonzero(allowed), len(include)
         # the first of columns that are equal up to sign: two of them are dependent
@@ -177,9 +182,9 @@ class Tree:
             raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
 
     def take(self) -> Any:
-        """The next nodes, from the list with the most chosen columns that has `most` of them, or from the longest."""
+        """The next nodes: the longest-chosen `most` of one length, or all of the least length."""
         full = (some for some in reversed(self.open) if len(some) >= self.most)
-        some = next(full, max(reversed(self.open), key=len))
+        some = next(full, None) or next(some for some in self.open if some)
         taken = some[-self.most :]
         del some[-self.most :]
         self.nodes += len(taken)
@@ -190,7 +195,7 @@ class Tree:
     def cut(self, nodes: Any, columns: Any, weights: Any) -> Any:
         """What the hints, columns (B, h) with weights, tell about B nodes."""
         k, (B, j), D = self.k, nodes.chosen.shape, self.columns.shape[1]
-        m, a = k - j, self.a if j else 0.0
+        m, a = k - j, self.a
         C, x, heavy = (self.columns[some] for some in (nodes.chosen, nodes.candidates, columns))
         low, interlaced = np.full(B, self.low), np.full(B, -np.inf)
         if j:
@@ -207,7 +212,7 @@ class Tree:
             low = np.maximum(np.exp(least_log(self.cutoff * (1 + 64 * k * U) - (k - 1) - others, self.c)), low)
         M = C.mT @ C + (heavy * weights[..., None]).mT @ heavy
         e, V = self._eigh(M)
-        K, f = self.envelopes[j > 0].line(spread(e, k), k, self.defect)
+        K, f = self.envelope.line(spread(e, k), k, self.defect)
         parts = (x @ V) ** 2
         moments, effects = (parts @ K[..., None])[..., 0], (parts @ np.abs(K)[..., None])[..., 0]
         diagonal = 2 * np.log(np.maximum(np.abs(np.diagonal(C[:, :, :j], axis1=1, axis2=2)), 1e-150))
@@ -216,34 +221,38 @@ class Tree:
         error = size * (2.1 * D**1.5 + D + 5)  # of the moments
         # the sizes of all terms; 700 is the largest |log| of a residual, in `_possible`
         size += np.abs(f).sum(axis=1) + np.abs(base) + a * (np.abs(diagonal).sum(axis=1) + 700 * m)
-        scores, offset = moments, np.zeros(B)
+        scores, Z, rounding = moments, x[:, :, j:], np.zeros((B, 1))
         if m and a:
             nu, F = self._eigh(M[:, j:, j:])
             roots = 1 / np.sqrt(np.maximum(spread(nu, m), 1e-15 * nu[:, :1] + 1e-300))
-            norms = (((x[:, :, j:] @ F) * roots[:, None, :]) ** 2).sum(axis=2)
-            rounding = 1.1 * D * U * math.sqrt(self.longest) * np.linalg.norm(roots, axis=1)[:, None]
+            Z = (Z @ F) * roots[:, None, :]
+            norms = (Z * Z).sum(axis=2)
+            # D - j products and a factor: an entry of W is wrong by at most (D - j + 1) U |z| times its root
+            rounding = 1.1 * (D + 1) * U * math.sqrt(self.longest) * np.linalg.norm(roots, axis=1)[:, None]
             norms += 2 * rounding * np.sqrt(norms) + rounding**2 + (D + 6) * U * norms
             logs = 2 * np.log(roots[:, :m])
-            offset, size = a * (m + logs.sum(axis=1) - 2 * m * self.defect), size + a * np.abs(logs).sum(axis=1)
-            scores = moments - a * norms
+            base, size = base + a * (logs.sum(axis=1) - 2 * m * self.defect), size + a * np.abs(logs).sum(axis=1)
+            scores = moments - a * np.log(norms)
         # the coefficients A that make the form (x + CA)'(x + CA) - low (A'A + 1) least; errors raise it
         A = -np.linalg.solve(C @ C.mT - low[:, None, None] * np.eye(j), C @ x.mT).mT
         form, reach = x + A @ C, np.linalg.norm(C, axis=(1, 2))[:, None] * np.linalg.norm(A, axis=2)
         reach += np.linalg.norm(form, axis=2) + np.linalg.norm(x, axis=2)
         fixed = low[:, None] * ((A * A).sum(axis=2) + 1)
-        own = (form * form).sum(axis=2) - fixed + 64 * (D + j + 4) * U * (reach**2 + fixed)
+        # two entries of the form are wrong by at most e r r', e = 2 (D + j + 4) U and r^2 = reach^2 + fixed; so m e r^2
+        # on the diagonal covers the errors of any m rows
+        own = (form * form).sum(axis=2) - fixed + 4 * (m + 8) * (D + j + 4) * U * (reach**2 + fixed)
         real = nodes.real & ~(own <= 0)
         scores = np.where(real, scores, np.inf)
         least = np.sort(np.pad(scores, ((0, 0), (0, m)), constant_values=np.inf), axis=1)[:, :m]
         size += np.abs(np.where(np.isfinite(least), least, 0.0)).sum(axis=1)
         error = U * (error + 16 * (k + 4) * size)
-        bound = np.where(np.isfinite(error), base + offset + least.sum(axis=1) - error, -np.inf)
+        bound = np.where(np.isfinite(error), base + least.sum(axis=1) - error, -np.inf)
         # a comparison with NaN is False, and must not remove a candidate
         rise = np.maximum(np.where(real, scores, 0.0) - least.max(axis=1, initial=-np.inf)[:, None], 0.0)
         keep = real & ~(bound[:, None] + rise - 16 * U * np.abs(scores) >= self.cutoff)
         return SimpleNamespace(
-            bound=np.maximum(bound, interlaced), keep=keep, base=base - error, moments=moments, effects=effects,
-            residuals=x[:, :, j:], form=form, coefficients=A, own=own, low=low,
+            bound=np.maximum(bound, interlaced), keep=keep, base=base - error, scores=scores, effects=effects,
+            residuals=Z, rounding=rounding[:, 0], form=form, coefficients=A, own=own, low=low,
         )  # fmt: skip
 
     def _eigh(self, M: Any) -> tuple[Any, Any]:
@@ -258,15 +267,14 @@ class Tree:
         bounds = [cuts.bound[(kinds != BRANCHED) & (kinds != ENUMERATED)].min(initial=np.inf)]
         j, rows = nodes.chosen.shape[1], np.flatnonzero(kinds == ENUMERATED)
         most = int(cuts.keep[rows].sum(axis=1).max(initial=1))
-        if len(rows) and (self.k - j != 2 or most > MOST_CANDIDATES):
-            raise RefusedError(f"A node with {self.k - j} missing columns and {most} candidates cannot be enumerated.")
-        step = max(MOST_CANDIDATES // most, 1) ** 2
+        if len(rows) and (j == self.k or math.comb(most, self.k - j) > MOST_SUBSETS):
+            raise RefusedError(f"{self.k - j} columns of {most} cannot be enumerated.")
+        step = max(PIECE // (most * (most + self.columns.shape[1])), 1)
         for first in range(0, len(rows), step):
-            row, *pair = self._possible(cuts, rows[first : first + step], most)
-            subsets = np.concatenate([nodes.chosen[row], *(nodes.candidates[row, p][:, None] for p in pair)], axis=1)
-            self.tried += len(subsets)
-            for i in range(0, len(subsets), 4096):
-                bounds.append(self.losses(subsets[i : i + 4096])[0].min())
+            for row, members in self._possible(nodes, cuts, rows[first : first + step], most):
+                self.tried += len(row)
+                subsets = np.concatenate([nodes.chosen[row], members], axis=1)
+                bounds.append(self.losses(subsets)[0].min(initial=np.inf))
         least = float(np.min(bounds))  # NaN if one is NaN
         if not least >= self.cutoff:
             raise RefusedError(f"A subset may be below the bound: {least:.12g}, but {self.cutoff:.12g} is needed.")
@@ -277,21 +285,43 @@ class Tree:
             self.open[j].append((nodes.chosen[i], left, note))
             self.open[j + 1].append((np.append(nodes.chosen[i], b), left, note))
 
-    def _possible(self, cuts: Any, rows: Any, most: int) -> tuple[Any, Any, Any]:
-        """Rows and pairs of candidates that can be better by the inequality with the exact log det, and the inertia."""
-        order = np.argsort(~cuts.keep[rows], axis=1, kind="stable")[:, :most]  # the kept candidates first
-        parts = (cuts.keep, cuts.moments, cuts.own, cuts.residuals, cuts.form, cuts.coefficients)
-        keep, moments, own, Z, Y, A = (part[rows[:, None], order] for part in parts)
-        base, low = (one[rows][:, None, None] for one in (cuts.base, cuts.low))
-        square = (Z * Z).sum(axis=2) * (1 + 4 * self.columns.shape[1] * U) + 1e-300
-        single = np.where(keep, moments - self.a * np.log(square), np.inf)
-        roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.sqrt(square)
+    def _possible(self, nodes: Any, cuts: Any, rows: Any, most: int) -> Any:
+        """Rows, and missing columns, of the subsets that can be better, in some arrays."""
+        D, m, a = self.columns.shape[1], self.k - nodes.chosen.shape[1], self.a
+        order = np.argsort(np.where(cuts.keep, cuts.scores, np.inf)[rows], axis=1)[:, :most]
+        parts = (cuts.keep, cuts.scores, cuts.own, cuts.residuals, cuts.form, cuts.coefficients, nodes.candidates)
+        keep, scores, own, Z, Y, A, columns = (part[rows[:, None], order] for part in parts)
+        scores = np.where(keep, scores, np.inf)
+        after = np.pad(scores, ((0, 0), (0, m)), constant_values=np.inf)
+        rest = np.cumsum([np.zeros_like(scores), *(after[:, i : i + most] for i in range(1, m))], axis=0)
+        roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.maximum(np.linalg.norm(Z, axis=2), 1e-150)
+        stray = cuts.rounding[rows, None] / lengths
+        # of a cosine: the errors of both columns, of D products, and of two lengths
+        error = (2 * stray + stray**2 + (D + 16) * U)[:, :, None]
+        error = np.maximum(error, error.mT)
         cosines = (Z @ Z.mT) / (lengths[:, :, None] * lengths[:, None, :])
-        inertia = (Y @ Y.mT - low * (A @ A.mT)) / (roots[:, :, None] * roots[:, None, :])
-        log = np.log(1 - np.minimum(cosines**2, 1) + 64 * (self.columns.shape[1] + 4) * U)  # det of unit residuals
-        bounds = base + single[:, :, None] + single[:, None, :] - self.a * log
-        row, p, q = np.nonzero(np.triu(~(bounds >= self.cutoff) & ~(np.abs(inertia) >= 1 + 8 * U), 1))
-        return rows[row], order[row, p], order[row, q]
+        inertia = (Y @ Y.mT - cuts.low[rows, None, None] * (A @ A.mT)) / (roots[:, :, None] * roots[:, None, :])
+        others = (cuts.base[rows] + scores[:, : max(m - 2, 0)].sum(axis=1))[:, None, None]  # anywhere in the order
+        pairs = scores[:, :, None] + scores[:, None, :] - a * np.log(1 - cosines**2 + 4 * error)
+        able = ~(others + pairs >= self.cutoff) & ~(np.abs(inertia) >= 1 + 16 * U)
+        able, value = np.triu(able, 1), cuts.base[rows, None] + scores
+        row, p = np.nonzero(~(value + rest[m - 1] >= self.cutoff))
+        stack, piece = [(row, p[:, None], value[row, p])], max(PIECE // most, 1)
+        while stack:
+            row, T, value = stack.pop()
+            if len(row) > piece:
+                stack.append((row[piece:], T[piece:], value[piece:]))
+                row, T, value = row[:piece], T[:piece], value[:piece]
+            t = T.shape[1]
+            if t == m:
+                yield rows[row], columns[row[:, None], T]
+                continue
+            at, r = np.nonzero(able[row[:, None], T].all(axis=1))
+            row, T, value = row[at], T[at], value[at] + scores[row[at], r]
+            share = remainder(cosines, row, T, r, np.take_along_axis(error[row, r], T, axis=1).max(axis=1))
+            value -= a * np.log(np.minimum(share, 1))
+            left = ~(value + rest[m - 1 - t][row, r] >= self.cutoff) & ~(remainder(inertia, row, T, r, 32 * U) < 0)
+            stack.append((row[left], np.append(T, r[:, None], axis=1)[left], value[left]))
 
     def losses(self, subsets: Any) -> tuple[Any, Any]:
         """Bounds on the losses of subsets (L, k): below, and above."""
@@ -313,6 +343,15 @@ def compared(X: Any, unit: Any, exclude: Any) -> tuple[Any, float]:
     inner: Any = sum(Q[i : i + 64].T @ np.concatenate([Q[i : i + 64], X[i : i + 64]], axis=1) for i in range(0, D, 64))
     beyond = np.linalg.norm(X - Q @ inner[:, P:], axis=0) / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
     return inner[:, P:], 1.1 * (np.linalg.norm(inner[:, :P] - np.eye(P)) + beyond.max() + 4 * P * (65 + D / 64) * U)
+
+
+def remainder(tables: Any, row: Any, T: Any, r: Any, error: Any) -> Any:
+    """Upper bounds on v'Gv, v = (b, -1), for matrices G of columns T and r with a unit diagonal, and good b."""
+    G, g = tables[row[:, None, None], T[:, :, None], T[:, None, :]], tables[row[:, None], T, r[:, None]]
+    G[:, range(T.shape[1]), range(T.shape[1])] = 1.0
+    b = np.linalg.solve(G + 1e-12 * np.eye(T.shape[1]), g[..., None])
+    form = (b.mT @ (G @ b))[:, 0, 0] - 2 * (b[..., 0] * g).sum(axis=1) + 1
+    return form + (error + 8 * T.shape[1] * U) * (1 + np.abs(b).sum(axis=(1, 2))) ** 2
 
 
 def padded(rows: Any) -> tuple[Any, Any]:

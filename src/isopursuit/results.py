@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopursuit._core import html
-from isopursuit._core.text import NO_BOUND, USEFUL, LogLoss, loss_text, name_of, percent, plain, within
+from isopursuit._core.html import Shown, Summary
+from isopursuit._core.text import NO_BOUND, USEFUL, LogLoss, listed, loss_text, name_of, percent, plain, within
 from isopursuit._core.types import Array, Indices, Labels, PursuitStatus, Status
 from isopursuit.data._units import AS_GIVEN, UnitLength
-from isopursuit.errors import RangeError, printable
+from isopursuit.errors import RangeError
 from isopursuit.loss.aggregate import SUM, Aggregate
 
 # largest relative residual of a solution (chosen: solvers reach 1e-10, and `primal` counts what removes it)
@@ -91,7 +91,7 @@ class Optimum(Protocol):
 
 
 @dataclass(frozen=True)
-class Pursuit(html.Shown):
+class Pursuit(Shown):
     """The solution of multitask basis pursuit (or lasso), with its certificate.
 
     Attributes
@@ -215,46 +215,27 @@ class Pursuit(html.Shown):
             "notes": list(self.notes),
         }
 
-    @property
-    def _title(self) -> str:
-        goal = "" if self.k is None else f" for k = {self.k}"
-        return f"Pursuit{goal}: {len(self.support)} of {len(self.weights)} columns"
-
-    def __str__(self) -> str:
-        kind = "the only solution" if self.unique else "one of many solutions"
-        lines = [
-            f"{self._title}, {kind}",
-            f"  {self.certificate}",
-            f"  tied set: {len(self.tied)} columns; no other column is in any optimal solution",
-            *([] if self.unit_length == AS_GIVEN else [f"  unit: {self.unit}"]),
-            *([] if self.effort is None else [f"  {self.effort}"]),
-        ]
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
         gap = self.certificate.gap
         verdict = "proved optimal" if gap <= PROVED else f"proved within {percent(gap)} of the optimum"
         if not gap <= USEFUL:
             verdict = NO_BOUND if np.isfinite(gap) else "nothing is proved: the constraint is not met"
-        rows = [
-            ("optimum", f"{self.certificate.dual:.10g} to {self.certificate.primal:.10g}"),
-            ("solution", "the only one" if self.unique else "one of many"),
-            ("tied set", f"{len(self.tied)} columns; no other column is in any optimal solution"),
-            ("unit", self.unit),
+        heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")].tolist()
+        lines = [
+            f"{self.certificate}, {'the only solution' if self.unique else 'one of many solutions'}",
+            f"tied set: {len(self.tied)} columns; no other column is in any optimal solution",
+            f"largest weights: {listed(f'{name_of(self.labels, i)} {self.weights[i]:.4g}' for i in heaviest)}",
+            f"unit: {self.unit}",
+            *([] if self.effort is None else [str(self.effort)]),
         ]
-        heaviest = self.support[np.argsort(-self.weights[self.support], kind="stable")]
-        weights = [(i if self.labels is None else self.labels[i], f"{self.weights[i]:.4g}") for i in heaviest.tolist()]
-        return html.result(
-            self._title,
-            verdict,
-            html.table((), rows),
-            html.table(("column", "weight"), weights, shown=10),
-            notes=self.notes,
-        )
+        goal = "" if self.k is None else f" for k = {self.k}"
+        title = f"Pursuit{goal}: {len(self.support)} of {len(self.weights)} columns"
+        return Summary(title, verdict, lines, notes=self.notes)
 
 
 @dataclass(frozen=True)
-class Search(html.Shown):
+class Search(Shown):
     """A subset of columns, its loss, and a lower bound on the loss of every subset.
 
     Attributes
@@ -329,10 +310,11 @@ class Search(html.Shown):
 
     @property
     def loss_words(self) -> str:
-        """The loss as text; at many points, the loss of a typical point."""
-        if self.points == 1:
-            return loss_text(self, 9)
-        return f"{loss_text(self.per_point, 9)} a point ({self.aggregate.words(self.points)})"
+        """The loss and its ideal as text; at many points, those of a typical point."""
+        k, points = len(self.indices), self.points
+        if points == 1:
+            return f"{loss_text(self, 6)} (ideal {k})"
+        return f"{loss_text(self.per_point, 6)} a point (ideal {k}, {self.aggregate.words(points)})"
 
     @property
     def unit(self) -> str:
@@ -384,21 +366,11 @@ class Search(html.Shown):
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
-        text = f"{self.method} search: isometry loss {self.loss_words}, {self.verdict}\n  columns {names}"
-        text += "" if self.unit_length == AS_GIVEN else f"\n  unit: {self.unit}"
-        return "\n".join([text, *(f"  note: {printable(note)}" for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        names = self.indices.tolist() if self.labels is None else [self.labels[i] for i in self.indices]
-        rows = [
-            ("isometry loss", self.loss_words),
-            ("no subset is below", loss_text(self.lower_bound, 9) if np.isfinite(self.lower_bound) else "unknown"),
-            ("effort", f"{self.nodes:,} nodes, {self.evaluations:,} subsets evaluated, {self.seconds:.2g} s"),
-            ("columns", ", ".join(str(name) for name in names)),
-            ("unit", self.unit),
-            *(("rule", line) for line in self.rule_lines),
-        ]
-        title = f"{len(self.indices)} columns by {self.method} search"
-        return html.result(title, self.verdict, html.table((), rows), notes=self.notes)
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
+        lines = [f"columns: {', '.join(str(name_of(self.labels, i)) for i in self.indices.tolist())}"]
+        if not self.optimal and np.isfinite(self.lower_bound):
+            lines.append(f"no subset is below {loss_text(self.lower_bound, 9)}")
+        lines += [f"unit: {self.unit}", *self.rule_lines]
+        title = f"{len(self.indices)} columns by {self.method} search: loss {self.loss_words}"
+        return Summary(title, self.verdict, lines, notes=self.notes)

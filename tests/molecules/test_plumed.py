@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit.errors import LabelError, ParameterError, ShapeError
-from isopursuit.molecules import Trajectory, plumed_labels, plumed_text, torsion_labels, torsion_rows, torsion_values
+from isopursuit.errors import LabelError, ParameterError
+from isopursuit.molecules import Trajectory, internal_labels, plumed_labels, plumed_text, torsion_rows, torsion_values
 from isopursuit.molecules._elements import SYMBOLS
 
 PHI, PSI = "φ (ACE:C–ALA:N–ALA:CA–ALA:C)", "ψ (ALA:N–ALA:CA–ALA:C–NME:N)"
@@ -53,7 +53,7 @@ def test_the_atoms_of_the_file_give_the_torsions_of_the_library(peptide):
     everything = Trajectory(peptide.positions, numbers, "peptide", peptide.names, peptide.residues)
     heavy = everything.select("heavy")
     rows = torsion_rows(heavy, "rotatable")
-    found = parse(plumed_text(heavy.serials[rows], torsion_labels(heavy, rows)))
+    found = parse(plumed_text(heavy.serials[rows], internal_labels(heavy, rows)))
     assert found.pop("PRINT") == "COLVAR"
     assert found["phi"] == [5, 7, 9, 15]
     assert list(found) == ["omega_ACE", "phi", "psi", "omega_ALA"]
@@ -66,7 +66,7 @@ def test_the_atoms_of_the_file_give_the_torsions_of_the_library(peptide):
 def test_the_header_says_what_was_picked_and_by_which_version():
     text = plumed_text([[4, 6, 8, 14], [6, 8, 14, 16]], [PHI, PSI])
     assert text.splitlines() == [
-        f"# Torsions picked by isopursuit {ip.__version__}, in radians; atoms are numbered from 1.",
+        f"# Coordinates picked by isopursuit {ip.__version__}; atoms are numbered from 1.",
         "# phi: phi (ACE:C-ALA:N-ALA:CA-ALA:C)",
         "# psi: psi (ALA:N-ALA:CA-ALA:C-NME:N)",
         "phi: TORSION ATOMS=5,7,9,15",
@@ -94,6 +94,11 @@ def test_any_labels_become_labels_that_plumed_accepts_each_once(labels):
     np.testing.assert_array_equal(list(found.values())[:-1], atoms + 1)
 
 
+def test_distances_and_angles_have_lines_too():
+    text = plumed_text([(4, 6), (4, 6, 8)], ["ACE:C–ALA:N distance", "bend"])
+    assert "ACE_C_ALA_N: DISTANCE ATOMS=5,7\nbend: ANGLE ATOMS=5,7,9\n" in text
+
+
 def test_residues_distinguish_torsions_of_the_same_name():
     labels = ["φ (GLY1:C–ALA2:N–ALA2:CA–ALA2:C)", "φ (ALA2:C–VAL3:N–VAL3:CA–VAL3:C)", PSI]
     assert plumed_labels(labels) == ("phi_ALA2", "phi_VAL3", "psi")
@@ -101,12 +106,11 @@ def test_residues_distinguish_torsions_of_the_same_name():
 
 def test_what_is_no_torsion_is_refused():
     cases = [
-        ([[1, 2, 3]], [PHI], ShapeError, "torsions must be"),
-        ([[1.0, 2, 3, 4]], [PHI], ShapeError, "torsions must be"),
-        (np.empty((0, 4), dtype=int), [], ShapeError, "torsions must be"),
+        ([[1]], [PHI], ParameterError, "2, 3 or 4 different atoms"),
+        ([], [], ParameterError, "2, 3 or 4 different atoms"),
         ([[-1, 2, 3, 4]], [PHI], ParameterError, "numbered from 0"),
-        ([[1, 2, 2, 4]], [PHI], ParameterError, "four different atoms"),
-        ([[1, 2, 3, 4]], [PHI, PSI], LabelError, "1 torsions have 2 labels"),
+        ([[1, 2, 2, 4]], [PHI], ParameterError, "different atoms"),
+        ([[1, 2, 3, 4]], [PHI, PSI], LabelError, "1 functions have 2 labels"),
     ]
     for torsions, labels, error, match in cases:
         with pytest.raises(error, match=match):

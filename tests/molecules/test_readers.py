@@ -1,4 +1,4 @@
-"""Trajectories from MDAnalysis, mdtraj and ASE, and from the files that they read."""
+"""Trajectories from MDAnalysis, and from the files that it reads."""
 
 import tracemalloc
 import warnings
@@ -21,7 +21,7 @@ PHI, PSI = [4, 6, 8, 14], [6, 8, 14, 16]
 
 @contextmanager
 def quiet():
-    """Without the warnings of MDAnalysis and mdtraj about what these tests do not use."""
+    """Without the warnings of MDAnalysis about what these tests do not use."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -31,12 +31,6 @@ def quiet():
 def mda():
     with quiet():
         return pytest.importorskip("MDAnalysis")
-
-
-@pytest.fixture(scope="module")
-def md():
-    with quiet():
-        return pytest.importorskip("mdtraj")
 
 
 def universe(mda, peptide, positions=None, box=None):
@@ -95,8 +89,6 @@ def test_a_universe_and_its_groups_are_read_and_left_at_their_frame(mda, peptide
         np.testing.assert_array_equal(heavy.positions, read.positions[:, HEAVY])
         assert find_bonds(heavy) == HEAVY_BONDS
     np.testing.assert_array_equal(as_trajectory(made, stride=7).positions, read.positions[::7])
-    with pytest.raises(ParameterError, match="leaves 3 atoms; a torsion needs 4"):
-        as_trajectory(made.atoms[:3])
     with pytest.raises(ParameterError, match="contains an atom twice"):
         as_trajectory(made.atoms[[0, 1, 2, 3, 3]])
     # numbers are those of the atoms that were given, serials those of the file
@@ -115,35 +107,6 @@ def test_bonds_of_a_topology_are_used_where_they_are_complete(mda, peptide):
     read = as_trajectory(partly)
     assert read.bonds is None
     assert find_bonds(read) == bonds
-
-
-@pytest.mark.needs("mdtraj", "MDAnalysis")
-def test_a_trajectory_of_mdtraj_is_read_in_nanometres(md, peptide):
-    with quiet():
-        topology = md.load_topology(str(peptide.pdb))
-    read = as_trajectory(md.Trajectory(peptide.positions / 10, topology))
-    np.testing.assert_allclose(read.positions, peptide.positions, atol=1e-5)
-    assert list(read.names) == peptide.names
-    assert list(read.residues) == peptide.residues
-    assert list(read.symbols) == peptide.symbols
-    # mdtraj knows the bonds inside residues and between them
-    assert find_bonds(read) == find_bonds(Trajectory(peptide.positions, read.numbers))
-    heavy = as_trajectory(md.Trajectory(peptide.positions / 10, topology), atoms="heavy and resindex 0 to 2", stride=3)
-    np.testing.assert_array_equal(heavy.positions, read.positions[::3, HEAVY])
-    with pytest.raises(ParameterError, match="is not understood by MDAnalysis"):
-        as_trajectory(md.Trajectory(peptide.positions / 10, topology), atoms="hevy")
-
-
-@pytest.mark.needs("ase", "MDAnalysis")
-def test_a_list_of_atoms_of_ase_is_read(peptide):
-    ase = pytest.importorskip("ase")
-    frames = [ase.Atoms(peptide.symbols, positions) for positions in peptide.positions]
-    read = as_trajectory(frames, atoms="heavy", stride=2)
-    np.testing.assert_allclose(read.positions, peptide.positions[::2, HEAVY], atol=1e-5)
-    assert as_trajectory(frames[0]).positions.shape == (1, 22, 3)
-    assert read.names is None
-    with pytest.raises(FileError, match="Frame 1 is OH, frame 0 is OH2"):
-        as_trajectory([ase.Atoms("OH2"), ase.Atoms("OH")])
 
 
 def test_what_is_no_trajectory_is_refused(peptide):
@@ -212,8 +175,8 @@ def test_files_that_do_not_fit_are_refused_in_plain_words(mda, peptide, tmp_path
         as_trajectory(path, tmp_path / "few.pdb")
     with pytest.raises(ParameterError, match="'hevy' is not understood by MDAnalysis"):
         as_trajectory(path, peptide.pdb, atoms="hevy")
-    with pytest.raises(ParameterError, match="leaves 3 atoms; a torsion needs 4"):
-        as_trajectory(path, peptide.pdb, atoms="name CA or name CB or name CH3")
+    with pytest.raises(ParameterError, match=r"p\.dcd: the selection name CZ has no atoms"):
+        as_trajectory(path, peptide.pdb, atoms="name CZ")
 
 
 def test_archives_may_name_atoms_and_bonds(peptide, tmp_path):
@@ -258,15 +221,6 @@ def test_a_solvated_system_needs_a_selection(solvated):
     assert read.serials.tolist() == HEAVY
 
 
-@pytest.mark.needs("mdtraj", "MDAnalysis")
-def test_mdtraj_too_is_asked_for_the_molecule(md, solvated):
-    with quiet():
-        made = md.load(str(solvated))
-    with pytest.raises(ParameterError, match="29 atoms, 6 of them in water"):
-        as_trajectory(made)
-    assert as_trajectory(made, atoms="resindex 0 to 2").positions.shape == (1, 22, 3)
-
-
 @pytest.mark.needs("MDAnalysis")
 def test_a_trajectory_larger_than_memory_is_refused_before_it_is_read(mda, peptide):
     made = universe(mda, peptide)
@@ -298,11 +252,11 @@ def test_only_the_selected_atoms_are_kept_in_memory(mda, peptide):
 # Periodic boxes
 
 
-@pytest.mark.needs("MDAnalysis", "mdtraj")
+@pytest.mark.needs("MDAnalysis")
 @pytest.mark.parametrize("box", [ORTHORHOMBIC, TRICLINIC], ids=["orthorhombic", "triclinic"])
 @pytest.mark.parametrize("atoms", [None, "heavy", "name CH3 C CA N"])
 @pytest.mark.parametrize("bonded", [False, True])
-def test_molecules_cut_by_the_box_are_made_whole(mda, md, peptide, box, atoms, bonded):
+def test_molecules_cut_by_the_box_are_made_whole(mda, peptide, box, atoms, bonded):
     shifts = np.random.default_rng(1).uniform(0, 20, size=(60, 1, 3))
     cut = wrapped(peptide.positions, box, shifts)
     bonds = find_bonds(Trajectory(peptide.positions, [SYMBOLS.index(s) for s in peptide.symbols]))
@@ -311,13 +265,7 @@ def test_molecules_cut_by_the_box_are_made_whole(mda, md, peptide, box, atoms, b
     made = universe(mda, peptide, cut, box)
     if bonded:
         made.add_TopologyAttr("bonds", bonds)
-    with quiet():
-        other = md.Trajectory(cut / 10, md.load_topology(str(peptide.pdb)), None, [box[:3]] * 60, [box[3:]] * 60)
-        other.unitcell_lengths /= 10
-    for read in (
-        as_trajectory(made, atoms=atoms),
-        as_trajectory(other, atoms=None).select(as_trajectory(made, atoms=atoms).serials),
-    ):
+    for read in (as_trajectory(made, atoms=atoms),):
         whole = peptide.positions[:, read.serials]
         for frame in (0, 17, 59):
             ours, theirs = (np.linalg.norm(x[frame][:, None] - x[frame], axis=2) for x in (read.positions, whole))
@@ -325,18 +273,6 @@ def test_molecules_cut_by_the_box_are_made_whole(mda, md, peptide, box, atoms, b
         place = {serial: k for k, serial in enumerate(read.serials.tolist())}
         rows = [[place[a] for a in row] for row in (PHI, PSI)]
         same_angles(torsion_values(read.positions, rows), torsion_values(peptide.positions, [PHI, PSI]))
-
-
-@pytest.mark.needs("ase", "MDAnalysis")
-def test_periodic_atoms_of_ase_are_made_whole(peptide):
-    ase = pytest.importorskip("ase")
-    cut = wrapped(peptide.positions, TRICLINIC, 3.0)
-    frames = [ase.Atoms(peptide.symbols, x, cell=vectors(TRICLINIC), pbc=True) for x in cut]
-    read = as_trajectory(frames)
-    same_angles(torsion_values(read.positions, [PHI, PSI]), torsion_values(peptide.positions, [PHI, PSI]))
-    # a molecule that is whole stays where it is
-    frames = [ase.Atoms(peptide.symbols, x, cell=vectors(TRICLINIC), pbc=True) for x in peptide.positions]
-    np.testing.assert_allclose(as_trajectory(frames).positions, peptide.positions, atol=1e-5)
 
 
 @pytest.mark.needs("MDAnalysis")
@@ -386,18 +322,18 @@ def test_elements_that_a_topology_does_not_have_are_told_by_names(mda, peptide):
 @pytest.mark.long
 @pytest.mark.needs("MDAnalysisTests")
 def test_a_real_protein_is_read_with_the_names_of_its_torsions():
-    from isopursuit.molecules import torsion_labels, torsion_rows
+    from isopursuit.molecules import internal_labels, torsion_rows
 
     with quiet():
         files = pytest.importorskip("MDAnalysisTests.datafiles")
     backbone = as_trajectory(files.DCD, files.PSF, atoms="backbone")
     assert backbone.positions.shape == (98, 855, 3)
-    labels = torsion_labels(backbone, torsion_rows(backbone, "rotatable"))
+    labels = internal_labels(backbone, torsion_rows(backbone, "rotatable"))
     assert "φ (MET1:C–ARG2:N–ARG2:CA–ARG2:C)" in labels
     assert "ψ (LEU213:N–LEU213:CA–LEU213:C–GLY214:N)" in labels
     heavy = as_trajectory(files.DCD, files.PSF, atoms="heavy", stride=10)
     assert heavy.positions.shape == (10, 1656, 3)
-    labels = torsion_labels(heavy, torsion_rows(heavy, "rotatable"))
+    labels = internal_labels(heavy, torsion_rows(heavy, "rotatable"))
     prolines = sum(residue.startswith("PRO") for residue in set(heavy.residues))
     begins = [label.split(" (")[0] for label in labels]
     # 214 residues: φ turns but in the rings of prolines, of which none is the first

@@ -27,15 +27,16 @@ def test_archives_of_md17_and_rmd17_are_read(tmp_path, R, z):
     assert "3 frames of 3 atoms OHH" in repr(read)
 
 
-@pytest.mark.needs("ase", "MDAnalysis")
+@pytest.mark.needs("MDAnalysis")
 @pytest.mark.parametrize("name", ["w.xyz", "w.extxyz"])
 def test_xyz_files_are_read(tmp_path, name):
-    ase, io = pytest.importorskip("ase"), pytest.importorskip("ase.io")
-    rng = np.random.default_rng(0)
-    frames = [ase.Atoms("OHH", WATER[0] + rng.normal(scale=0.01, size=(3, 3))) for _ in range(4)]
-    io.write(tmp_path / name, frames)
+    frames = WATER[0] + np.random.default_rng(0).normal(scale=0.01, size=(4, 3, 3))
+    lines = [
+        ["3", ""] + [f"{s} {x:.8f} {y:.8f} {z:.8f}" for s, (x, y, z) in zip("OHH", one, strict=True)] for one in frames
+    ]
+    (tmp_path / name).write_text("\n".join(line for one in lines for line in one) + "\n")
     read = as_trajectory(tmp_path / name)
-    np.testing.assert_allclose(read.positions, [frame.positions for frame in frames], atol=1e-6)
+    np.testing.assert_allclose(read.positions, frames, atol=1e-5)
     assert read.numbers.tolist() == [8, 1, 1]
 
 
@@ -105,6 +106,7 @@ def test_a_selection_keeps_names_bonds_and_the_numbers_in_the_file():
     assert again.serials.tolist() == [8, 2, 0, 1]
     assert some.select([3, 2, 1, 0]).serials.tolist() == [1, 0, 2, 8]
     assert named().select("all").names == named().names
+    assert named().select("heavy").symbols == ("C", "C", "O")
     peroxide = Trajectory(np.zeros((1, 6, 3)), [6, 8, 1, 8, 6, 1]).select("heavy")
     assert peroxide.serials.tolist() == [0, 1, 3, 4]
     assert peroxide.names is peroxide.residues is peroxide.bonds is None
@@ -143,12 +145,11 @@ def test_names_and_bonds_that_do_not_fit_are_refused(fields, error, match):
 @pytest.mark.parametrize(
     ("atoms", "match"),
     [
-        ("heavy", "leaves 3 atoms; a torsion needs 4"),
-        ([0, 1, 2], "leaves 3 atoms"),
+        ([], "must be"),
         ([0, 1, 2, 2], "names an atom twice"),
         ([0, 1, 2, 9], "from 0 to 8"),
         ([0.0, 1.0, 2.0, 3.0], "whole numbers"),
-        ("protein", r"atoms='protein' is not recognized.*take selections in words"),
+        pytest.param("hevy", "'hevy' is not understood", marks=pytest.mark.needs("MDAnalysis")),
     ],
 )
 def test_selections_that_make_no_molecule_are_refused(atoms, match):

@@ -52,7 +52,7 @@ def test_the_exponential_of_a_logarithm_is_a_minimum():
 
 
 def test_a_normalization_of_height_m_has_the_optimum_D_over_m():
-    found = ip.isometry_pursuit(np.eye(3), normalization=lambda t: 2 * np.minimum(t, 1 / t))
+    found = ip.basis_pursuit(ip.symmetric_normalize(np.eye(3), normalization=lambda t: 2 * np.minimum(t, 1 / t)))
     assert found.objective == pytest.approx(3 / 2)
 
 

@@ -6,6 +6,7 @@ import pytest
 import isopursuit as ip
 from isopursuit.pursuit.central_path import follow, solver_in_moments, solver_in_weights
 from isopursuit.pursuit.design import Design
+from isopursuit.pursuit.inputs import Watch
 from isopursuit.pursuit.products import HostProducts
 
 
@@ -31,7 +32,7 @@ def test_it_reaches_the_optimum_of_the_kernel(penalty, target, start):
     w = design.start()
     if start == "few":
         w[40:] = 0.0
-    gap = design.follow(w, 1e-6, None)
+    gap = design.follow(w, 1e-6, Watch())
     assert gap <= 1e-6
     found, best = design.evaluate(w), design.evaluate(exact)
     assert found is not None

@@ -54,7 +54,7 @@ def assert_honest(X, Y, found, penalty=0.0, tol=1e-10):
         assert abs(primal - dual) <= 1.001 * tol * primal
 
 
-@pytest.mark.parametrize("replicate", range(25))
+@pytest.mark.parametrize("replicate", range(5))
 def test_the_papers_replicates_are_certified(replicate):
     for X in (
         load_iris().replicate(replicate),
@@ -75,43 +75,24 @@ def test_64_by_10_000_is_certified():
     assert_certified(ip.symmetric_normalize(X), ip.isometry_pursuit(X))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_objective_agrees_with_a_conic_solver(seed):
-    rng = np.random.default_rng(seed)
-    D = int(rng.integers(2, 7))
-    X = gaussian(D, int(rng.integers(D + 2, 60)), seed, spread=0.5)
-    assert ip.basis_pursuit(X).objective == pytest.approx(clarabel([X]), rel=1e-6)
-
-
 @pytest.mark.parametrize("seed", range(10))
-def test_any_target_agrees_with_a_conic_solver(seed):
+@pytest.mark.parametrize("kind", ["identity", "any target", "penalty", "many points"])
+def test_the_objective_agrees_with_a_conic_solver(seed, kind):
     rng = np.random.default_rng(seed)
-    X, Y = gaussian(4, 30, seed), rng.normal(size=(4, int(rng.integers(1, 6))))
-    found = ip.basis_pursuit(X, Y)
-    assert found.objective == pytest.approx(clarabel([X], [Y]), rel=1e-6)
-    assert np.abs(X @ found.coefficients - Y).max() < 1e-9
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_penalty_agrees_with_a_conic_solver(seed):
-    X = gaussian(4, 30, seed, spread=0.3)
-    penalty = [0.5, 0.1, 0.02, 0.005][seed % 4]
-    found = ip.basis_pursuit(X, penalty=penalty)
-    assert found.objective == pytest.approx(clarabel([X], penalty=penalty), rel=1e-6)
-    B = found.coefficients
-    direct = 0.5 * ((np.eye(4) - X @ B) ** 2).sum() + penalty * ip.multitask_norm(B)
-    assert direct == pytest.approx(found.objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_many_points_agree_with_a_conic_solver(seed):
-    rng = np.random.default_rng(seed)
-    Xs = [rng.normal(size=(3, 30)) / np.sqrt(3) for _ in range(int(rng.integers(2, 6)))]
-    found = ip.basis_pursuit(Xs)
-    assert found.objective == pytest.approx(clarabel(Xs), rel=1e-6)
+    D, n = int(rng.integers(2, 6)), 3 if kind == "many points" else 1
+    Xs = [gaussian(D, int(D + 26), 10 * seed + i, spread=0.3) for i in range(n)]
+    Ys = [rng.normal(size=(D, int(rng.integers(1, 6))))] if kind == "any target" else None
+    penalty = [0.5, 0.1, 0.02, 0.005][seed % 4] if kind == "penalty" else 0.0
+    found = ip.basis_pursuit(Xs if n > 1 else Xs[0], None if Ys is None else Ys[0], penalty=penalty)
     assert found.certificate.gap < 1e-10
-    for X, B in zip(Xs, found.coefficients, strict=True):
-        assert np.abs(X @ B - np.eye(3)).max() < 1e-9
+    assert found.objective == pytest.approx(clarabel(Xs, Ys, penalty), rel=1e-6)
+    Bs = found.coefficients if n > 1 else found.coefficients[None]
+    misfits = [(np.eye(D) if Ys is None else Ys[0]) - X @ B for X, B in zip(Xs, Bs, strict=True)]
+    if penalty == 0:
+        assert np.abs(misfits).max() < 1e-9
+    else:
+        direct = 0.5 * (misfits[0] ** 2).sum() + penalty * ip.multitask_norm(found.coefficients)
+        assert direct == pytest.approx(found.objective, rel=1e-9)
 
 
 @settings(deadline=None, max_examples=30)
@@ -153,28 +134,6 @@ def test_a_mixing_that_is_nearly_rank_deficient_is_optimal_only_where_float64_ca
     assert (found.status == "optimal") == (found.certificate.gap <= 1e-10)
 
 
-def test_a_warm_start_gives_the_same_answer_sooner():
-    X = gaussian(16, 600)
-    counts = []
-
-    def count(_):
-        counts[-1] += 1
-
-    counts.append(0)
-    cold = ip.basis_pursuit(X, callback=count)
-    counts.append(0)
-    warm = ip.basis_pursuit(X, weights=cold.weights, callback=count)
-    assert warm.support.tolist() == cold.support.tolist()
-    assert counts[1] < counts[0] / 2
-
-
-def test_a_warm_start_that_does_not_span_is_mended():
-    X = gaussian(5, 50)
-    weights = np.zeros(50)
-    weights[0] = 1.0
-    assert ip.basis_pursuit(X, weights=weights).certificate.gap < 1e-10
-
-
 def test_the_callback_sees_progress_and_can_stop_with_an_honest_gap():
     X = gaussian(16, 600)
     seen = []
@@ -204,8 +163,6 @@ def test_options_out_of_range_are_refused():
     for options in (
         {"penalty": -1.0},
         {"tol": 0.0},
-        {"weights": [1.0]},
-        {"weights": -np.ones(10)},
     ):
         with pytest.raises(ParameterError):
             ip.basis_pursuit(X, **options)
@@ -263,8 +220,6 @@ def test_everything_is_in_the_units_of_the_normalized_matrix_whatever_its_scale(
     assert ip.multitask_norm(found.coefficients) == pytest.approx(found.objective, rel=1e-9)
     assert np.linalg.norm(found.dual.T @ N, axis=0).max() == pytest.approx(1.0, rel=1e-9)
     np.testing.assert_allclose(np.linalg.norm(found.coefficients, axis=1), found.weights, rtol=1e-6, atol=1e-300)
-    warm = ip.isometry_pursuit(X, weights=found.weights)
-    assert warm.objective == pytest.approx(found.objective, rel=1e-9)
 
 
 def test_a_shadow_of_a_column_carries_no_weight():

@@ -283,14 +283,6 @@ def test_a_stopped_pursuit_has_an_honest_gap():
         assert_honest([X], 10, found)
 
 
-def test_a_warm_start_gives_the_same_answer():
-    X = gaussian(12, 200, 4)
-    cold = ip.isometry_pursuit(X, k=6)
-    warm = ip.isometry_pursuit(X, k=6, weights=cold.weights)
-    assert warm.tied.tolist() == cold.tied.tolist()
-    assert warm.objective == pytest.approx(cold.objective, rel=1e-10)
-
-
 @pytest.mark.parametrize("factor", [0.02, 30.0])
 def test_everything_is_in_the_units_of_the_normalized_matrix(factor):
     X = factor * gaussian(5, 30)

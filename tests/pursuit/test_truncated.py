@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import isopursuit as ip
-from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.pursuit import _sweep
-from isopursuit.pursuit import design as designs
 from isopursuit.pursuit.certificate import certify
 from isopursuit.pursuit.design import build_design
+from isopursuit.pursuit.inputs import Watch
 from isopursuit.pursuit.products import HostProducts
 
 
@@ -33,23 +32,6 @@ def test_the_two_products(D, rough):
     np.testing.assert_allclose(products.forms(S, rough), np.einsum("pd,de,pe->p", x, S, x), atol=loose * D * 10)
 
 
-@pytest.mark.long
-def test_threads_change_no_digit(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(130, 34_000)) / 12  # products worth several threads
-    x, u = np.ascontiguousarray(X.T), rng.normal(size=34_000)
-
-    @on_one_blas_thread
-    def answers():
-        products = HostProducts(x)
-        return products.moments(u), products.forms(X @ x)
-
-    several = answers()
-    monkeypatch.setattr("isopursuit.pursuit.products.processors", lambda: 1)
-    for one, other in zip(answers(), several, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.needs("torch")
 def test_a_tensor_gives_the_same_products_and_weights():
     torch = pytest.importorskip("torch")
@@ -66,14 +48,12 @@ def test_a_tensor_gives_the_same_products_and_weights():
         np.testing.assert_allclose(there.forms(S, rough), here.forms(S, rough), rtol=1e-4 if rough else 1e-12)
     design = build_design([columns(12, 400, 1)], None, 0.0)
     placed = replace(design, products=device.products(design.x[0]))
-    for solver in ({"warm": False}, None):
-        weights = []
-        for one in (design, placed):
-            w = one.start()
-            gap = one.follow(w, 1e-6, None) if solver is None else one.descend(w, 1e-6, None, **solver)
-            assert gap <= 1e-6
-            weights.append(one.evaluate(w).primal)
-        assert weights[0] == pytest.approx(weights[1], rel=2e-6)
+    primals = []
+    for one in (design, placed):
+        w = one.start()
+        assert one.descend(w, 1e-6, Watch(), warm=False) <= 1e-6
+        primals.append(one.evaluate(w).primal)
+    assert primals[0] == pytest.approx(primals[1], rel=2e-6)
 
 
 @pytest.mark.parametrize("target", [None, 5, 20])
@@ -110,7 +90,7 @@ def test_it_finds_what_the_kernel_finds(D, P, penalty, target):
     reference = ip.basis_pursuit(X, Y, penalty=penalty, tol=1e-10)
     design = build_design([X], None if Y is None else [Y], penalty)
     w = design.start()
-    gap = design.descend(w, 1e-7, None, warm=False)
+    gap = design.descend(w, 1e-7, Watch(), warm=False)
     evaluation = design.evaluate(w)
     assert gap <= 1e-7
     assert evaluation.gap <= 1.01e-7
@@ -119,15 +99,13 @@ def test_it_finds_what_the_kernel_finds(D, P, penalty, target):
     assert set(reference.support) <= set(evaluation.tied)
 
 
-def test_the_door_takes_it_for_many_rows(monkeypatch):
+def test_the_door_takes_it_for_many_rows():
     X = columns(140, 2000, 3)
     found = ip.basis_pursuit(X, tol=1e-9)
-    monkeypatch.setattr(designs, "MANY_ROWS", 10**9)
-    reference = ip.basis_pursuit(X, tol=1e-9)
-    assert found.certificate.gap <= 1e-9
-    assert found.objective == pytest.approx(reference.objective, rel=1e-9)
-    assert set(found.support) == set(reference.support)
-    assert found.unique == reference.unique
+    assert found.status == "optimal"
+    assert np.abs(X @ found.coefficients - np.eye(140)).max() < 1e-9
+    assert np.linalg.norm(found.dual.T @ X, axis=0).max() <= 1 + 1e-12
+    assert np.trace(found.dual) >= ip.multitask_norm(found.coefficients) * (1 - 1e-9)
 
 
 def test_it_stops_when_told():

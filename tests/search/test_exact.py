@@ -14,7 +14,6 @@ from proofs import tree as branch_and_bound
 
 import isopursuit as ip
 from isopursuit import SearchProgress
-from isopursuit.errors import ParameterError
 
 Matrix = NDArray[np.float64]
 
@@ -43,32 +42,25 @@ def cancer() -> Matrix:
     return (data - data.mean(axis=0)) / data.std(axis=0)
 
 
-@pytest.mark.parametrize("c", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("c", [0.05, 0.3, 0.62, 1.0, 3.16, 10.0])
+@pytest.mark.parametrize("dimension", [2, 4, 5, 6])
 def test_the_proved_optimum_is_the_best_of_all_subsets(dimension: int, c: float) -> None:
-    rng = np.random.default_rng([dimension, round(10 * c)])
-    for _ in range(20):
-        X = random_problem(rng, dimension, int(rng.integers(dimension, {5: 22, 6: 18}.get(dimension, 26))))
-        start = rng.permutation(X.shape[1])[:dimension]
-        proof = branch_and_bound(X, c, start)
+    rng = np.random.default_rng([dimension, round(100 * c)])
+    for _ in range(8):
+        X = random_problem(rng, dimension, int(rng.integers(dimension, {5: 20, 6: 17}.get(dimension, 26))))
+        include = rng.permutation(X.shape[1])[: int(rng.integers(0, 2))]
+        others = np.setdiff1d(np.arange(X.shape[1]), include)
+        start = [*include, *rng.permutation(others)[: dimension - len(include)]]
+        optimum = best_loss(X, len(X), c, tuple(include))
+        proof = branch_and_bound(X, c, start, include=include)
+        if optimum > 1e280:
+            continue
         assert proof.status == "optimal"
-        assert proof.loss == pytest.approx(best_loss(X, len(X), c), rel=1e-9)
+        assert set(include) <= set(proof.indices)
+        assert proof.loss == pytest.approx(optimum, rel=1e-8)
         assert proof.lower_bound == pytest.approx(proof.loss, rel=1e-9)
         assert proof.loss == pytest.approx(float(losses(X[:, proof.indices], c)), rel=1e-9)
         assert np.all(np.diff(proof.indices) > 0)
-
-
-@pytest.mark.parametrize("c", [0.05, 0.1, 0.3, 0.62, 3.16, 10.0])
-def test_exponents_far_from_one(c: float) -> None:
-    rng = np.random.default_rng(round(100 * c))
-    for _ in range(12):
-        dimension = int(rng.integers(2, 6))
-        X = random_problem(rng, dimension, int(rng.integers(dimension + 2, 18)))
-        optimum = best_loss(X, len(X), c)
-        proof = search(X, c, kicks=0)
-        if optimum < 1e280:
-            assert proof.status == "optimal"
-            assert proof.loss == pytest.approx(optimum, rel=1e-8)
 
 
 def test_ill_conditioned_columns_with_losses_of_any_size() -> None:
@@ -81,57 +73,9 @@ def test_ill_conditioned_columns_with_losses_of_any_size() -> None:
         assert proof.loss == pytest.approx(best_loss(X, len(X), c), rel=1e-7)
 
 
-def test_repeated_and_opposite_columns() -> None:
-    X = random_problem(np.random.default_rng(0), 4, 8)
-    X = np.hstack([X, X, -X])
-    proof = search(X)
-    assert proof.loss == pytest.approx(best_loss(X, len(X), 1.0), rel=1e-9)
-
-
-def test_an_orthonormal_basis_has_the_least_loss_there_is() -> None:
-    rng = np.random.default_rng(1)
-    basis = np.linalg.qr(rng.standard_normal((7, 7)))[0]
-    X = np.hstack([random_problem(rng, 7, 60), basis])
-    proof = search(X)
-    assert proof.loss == pytest.approx(7, rel=1e-9)
-    assert set(proof.indices.tolist()) == set(range(60, 67))
-
-
-def test_a_single_row_and_a_square_matrix() -> None:
-    row = np.array([[3.0, -0.9, 0.2, 1.4]])
-    assert branch_and_bound(row, 1.0, [0]).indices.tolist() == [1]
-    square = random_problem(np.random.default_rng(2), 4, 4)
-    assert branch_and_bound(square, 1.0, range(4)).indices.tolist() == [0, 1, 2, 3]
-
-
-def test_columns_that_must_be_included_are() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(40):
-        dimension = int(rng.integers(2, 6))
-        X = random_problem(rng, dimension, 16)
-        include = tuple(rng.permutation(16)[: int(rng.integers(1, dimension + 1))].tolist())
-        start = local_search(X, 1.0, include=include, starts=1, kicks=2, rng=rng).subset
-        assert set(include) <= set(start.tolist())
-        proof = branch_and_bound(X, 1.0, start, include=include)
-        assert set(include) <= set(proof.indices.tolist())
-        assert proof.loss == pytest.approx(best_loss(X, len(X), 1.0, include), rel=1e-9)
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_number_of_threads_does_not_change_the_answer(workers: int, wine: Matrix) -> None:
     assert search(wine.T[:8], workers=workers).loss == pytest.approx(12.231016604, rel=1e-9)
-
-
-def test_wine_with_eight_features(wine: Matrix) -> None:
-    proof = search(wine.T[:8], time_limit=60)
-    assert (proof.status, proof.loss) == ("optimal", pytest.approx(12.231016604, rel=1e-9))
-
-
-def test_a_replicate_of_wine_with_all_features(wine: Matrix) -> None:
-    np.random.seed(0)  # noqa: NPY002  the paper's recipe
-    rows = np.random.choice(range(178), 89, replace=False)  # noqa: NPY002
-    proof = search(wine[rows].T, time_limit=60)
-    assert (proof.status, proof.loss) == ("optimal", pytest.approx(81.442953276, rel=1e-9))
 
 
 @pytest.mark.long
@@ -162,12 +106,6 @@ def test_a_time_limit_is_kept_on_many_columns() -> None:
     proof = branch_and_bound(X, 1.0, start, time_limit=1.0)
     assert time.monotonic() - began < 2.5
     assert 24 <= proof.lower_bound <= proof.loss
-
-
-def test_a_gap_is_enough_when_asked_for(wine: Matrix) -> None:
-    proof = search(wine.T, gap=0.1)
-    assert proof.status == "gap"
-    assert proof.loss * 0.9 <= proof.lower_bound <= 52.0645040
 
 
 def test_a_callback_sees_progress_and_can_stop(wine: Matrix) -> None:
@@ -211,14 +149,6 @@ def test_an_interrupt_from_the_keyboard_returns_what_is_known() -> None:
     output, _ = process.communicate(timeout=30)
     assert output.splitlines()[-1] == "interrupted True"
     assert process.returncode == 0
-
-
-@pytest.mark.long
-def test_the_public_search_proves_wine_and_breast_cancer(wine: Matrix, cancer: Matrix) -> None:
-    for X, loss in ((wine.T[:8], 12.231016604), (wine.T, 52.064503950), (cancer.T[:10], 380.836044511)):
-        found = ip.exact_search(X, time_limit=60)
-        assert found.optimal
-        assert found.loss == pytest.approx(loss, abs=5e-9 * loss)
 
 
 @pytest.mark.long
@@ -292,14 +222,6 @@ def test_few_subsets_keep_the_time_limit_and_the_callback() -> None:
     X = np.random.default_rng(0).normal(size=(120, 122))
     assert ip.exact_search(X, exclude=[0], time_limit=1e-3).status == "time"
     assert ip.exact_search(X, exclude=[0], callback=lambda now: True).status == "interrupted"
-
-
-def test_numpy_integers_are_numbers_of_workers_and_nodes() -> None:
-    X = random_problem(np.random.default_rng(0), 4, 40)
-    found = ip.exact_search(X, workers=np.int64(2), node_limit=np.int64(10_000), time_limit=1e10)  # type: ignore[arg-type]
-    assert found.optimal
-    with pytest.raises(ParameterError, match="workers=True"):
-        ip.exact_search(X, workers=True)
 
 
 def test_a_callback_stops_the_relaxation_at_the_root() -> None:

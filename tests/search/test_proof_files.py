@@ -112,6 +112,34 @@ def test_no_hints_make_a_bound_wrong_or_remove_a_column_of_a_better_subset(c):
         assert all(set(some) <= kept for some in subsets[better].tolist()), trial
 
 
+def handmade(path, X, weights, kind, **claim):
+    """A proof file of one node, the root."""
+    header = {"format": check.FORMAT, "version": check.VERSION, "sha256": check.digest(X), "c": 1.0, "unit": None}
+    columns, weights = np.arange(len(weights), dtype="<u2"), np.rint(65535 * np.array(weights)).astype("<u2")
+    node = bytes([kind]) + np.array([len(weights)], "<u2").tobytes() + columns.tobytes() + weights.tobytes()
+    content = json.dumps({**header, "include": [], "exclude": [], **claim}).encode() + b"\n" + node + check.END
+    return not refused(path, X, content)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_no_file_made_by_hand_proves_that_the_second_best_is_best(k, tmp_path):
+    rng = np.random.default_rng(k)
+    for _ in range(8):
+        X = rng.standard_normal((3, 5)) * rng.uniform(0.3, 1.2)
+        subsets = np.array(list(itertools.combinations(range(5), k)))
+        found = losses(X.T[subsets].mT, 1.0)
+        best, second = found.argsort()[:2]
+        claim = {
+            "subset": subsets[second].tolist(),
+            "loss": found[second],
+            "bound": found[second] * (1 - 1e-10),
+            "k": k,
+        }
+        weights = np.isin(np.arange(5), subsets[best]) * rng.uniform(0, 1, 5)
+        for a, kind in itertools.product((0, 0.45, 1, 10), (check.CLOSED, check.ENUMERATED)):
+            assert not handmade(tmp_path / "a.proof", X, weights, kind, a=a, **claim)
+
+
 @pytest.fixture(scope="module")
 def wine(tmp_path_factory):
     """A matrix and its proof."""
@@ -148,6 +176,33 @@ def test_a_claim_that_is_too_strong_is_refused(wine, tmp_path):
         {"sha256": "0"}, {"version": 2}, {"format": "other"},
     ):  # fmt: skip
         assert refused(path, X, changed(content, **values)), values
+
+
+def test_a_header_made_by_hand_is_refused_or_true(wine, tmp_path):
+    X, content = wine
+    path, header = tmp_path / "a.proof", json.loads(content.partition(b"\n")[0])
+    subset = header["subset"]
+    others = [p for p in range(X.shape[1]) if p not in subset]
+    for values in (
+        *({"a": a} for a in (1e279, 5e-324, -0.0, 10**400, -1.0)), *({"c": c} for c in (0.05, 10, True, 1e-300)),
+        *({"bound": bound} for bound in (0, -0.0, 1e279, 10**300, float("inf"))), {"loss": float("inf")},
+        *({"unit": unit} for unit in (0, 1e-300, 1e279, True, [1], float("nan"), 2.0)), {"k": 10**18}, {"k": 0},
+        {"subset": {}}, {"subset": "abcde"}, {"subset": subset[:1] * 5}, {"subset": [float(p) for p in subset]},
+        {"include": others[:1]}, {"include": subset[:1]}, {"include": subset[:1] * 2}, {"include": subset},
+        {"exclude": others}, {"exclude": others[:1] * 2}, {"shape": [10**9, 10**9]},
+    ):  # fmt: skip
+        if not refused(path, X, changed(content, **values)):
+            assert header_of(path)["bound"] <= header["loss"], values
+    first, _, rest = content.partition(b"\n")
+    for start in (b', "bound": 100.0}', b', "k": 4}'):
+        assert refused(path, X, first[:-1] + start + b"\n" + rest)
+    for damaged in (
+        b"[" * 100_000 + b"\n" + rest,
+        b"{" + b" " * 1_000,
+        b"\xff\xfe" + content,
+        first + b"\n\7\0\0end\n",
+    ):
+        assert refused(path, X, damaged)
 
 
 def test_other_data_and_damaged_files_are_refused(wine, tmp_path):
@@ -328,8 +383,10 @@ def test_a_proof_that_cannot_be_written_is_refused_before_the_search(tmp_path):
         ip.select(X, method="greedy", proof=path)
     with pytest.raises(ip.IsoPursuitError, match="many points"):
         ip.exact_search([X, X], proof=path)
-    with pytest.raises(ip.IsoPursuitError, match="read in passes"):
-        ip.exact_search(ip.as_source(X), proof=path)
+    with pytest.raises(ip.IsoPursuitError, match="in memory"):
+        ip.exact_search(ip.as_source(X), proof=path, memory=100)
+    with pytest.raises(ip.IsoPursuitError, match="standardized"):
+        ip.exact_search(ip.as_source(X, standardize=True), proof=path)
     with pytest.raises(ip.IsoPursuitError, match="does not exist"):
         ip.exact_search(X, proof=tmp_path / "missing" / "a.proof")
 
@@ -340,3 +397,21 @@ def test_a_proof_that_was_stopped_is_incomplete(tmp_path):
     assert "incomplete" in found.notes[-1]
     with pytest.raises(RefusedError, match="incomplete"):
         ip.check_proof(path, X)
+
+
+@pytest.mark.parametrize("unit", [None, "each", "median", 2.0])
+def test_columns_that_are_read_in_passes_are_loaded_for_a_proof(unit, tmp_path):
+    X, path, file = load_wine().matrix(5), tmp_path / "a.proof", tmp_path / "x.npy"
+    np.save(file, X)
+    for source in (ip.as_source(X), np.load(file, mmap_mode="r")):
+        found = ip.exact_search(source, unit=unit, proof=path, exclude=[3])
+        assert ip.check_proof(path, X).subset == found.indices.tolist()
+
+
+def test_a_hidden_basis_among_very_many_columns_is_proved(tmp_path):
+    rng = np.random.default_rng(0)
+    X, path = rng.standard_normal((6, 20_000)), tmp_path / "a.proof"
+    X[:, 100:106] = np.linalg.qr(rng.standard_normal((6, 6)))[0] + 0.003 * rng.standard_normal((6, 6))
+    assert ip.exact_search(ip.as_source(X), proof=path).indices.tolist() == list(range(100, 106))
+    checked = ip.check_proof(path, X)
+    assert checked.bound >= checked.loss * (1 - 1e-9)

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz.families import short_and_long
 
 import isopursuit as ip
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.pursuit import _sweep
-from isopursuit.search._joint import JointKernel
+from isopursuit.search._joint import CliqueSearch, JointKernel
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.tree import NO_LIMIT, tree_kernel
 
@@ -27,7 +25,7 @@ PIECES = {
     "search/_swap.log_loss_of", "search/_swap.SwapKernel.loss", "search/_swap.SwapKernel.skip",
     "search/_joint.JointKernel.skip",
     "search/_joint.JointKernel.loss", "search/_joint.JointKernel.prepare", "search/_joint.JointKernel.total_limit",
-    "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/proof/_cliques.CliqueSearch.set_pairs",
+    "search/_joint.JointKernel.least_loss", "search/_joint.table_of_h", "search/_joint.CliqueSearch.set_pairs",
     "sources/_screen.measure", "pursuit/_program.evaluate", "pursuit/_program.column_keys",
     "pursuit/_program.largest_slope", "pursuit/_program.misfit", "pursuit/_sweep.steps_within",
 }  # fmt: skip
@@ -78,9 +76,7 @@ def node(method):
     start = OpenNode(48.0, numbers(0), numbers(3000), np.full(3000, 48 / 3000, np.float32))
     if method == "relax":
         return lambda: kernel.relax(start, 200, 0.0)
-    return lambda: kernel.explore(
-        [start], 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, np.inf, NO_LIMIT, NO_LIMIT
-    )
+    return lambda: kernel.explore([start], 200.0, np.full(49, NO_LIMIT), np.zeros(49, np.int8), 0, NO_LIMIT, NO_LIMIT)
 
 
 def cliques(method):
@@ -108,8 +104,8 @@ CALLS = {
     **{f"search/_joint.JointKernel.{name}": lambda name=name: points(name) for name in ("replace", "below", "add")},
     "search/proof/_tree.TreeKernel.explore": lambda: node("explore"),
     "search/proof/_tree.TreeKernel.relax": lambda: node("relax"),
-    "search/proof/_cliques.CliqueSearch.totals": lambda: cliques("totals"),
-    "search/proof/_cliques.CliqueSearch.run": lambda: cliques("run"),
+    "search/_joint.CliqueSearch.totals": lambda: cliques("totals"),
+    "search/_joint.CliqueSearch.run": lambda: cliques("run"),
     "pursuit/_sweep.solve": pursuit,
 }
 
@@ -130,31 +126,3 @@ def test_a_pursuit_is_watched_between_two_steps_of_its_interior_point_too():
     calls, rounds = [], 6
     on_one_blas_thread(_sweep.solve)(gaussian(1, 1000, 40), None, 0.0, np.ones(1000), 1e-12, rounds, calls.append)
     assert len(calls) > rounds
-
-
-SLOW = short_and_long(np.random.default_rng(0), 5, 2005)  # its dives take minutes
-
-
-def searched(**options):
-    began = time.perf_counter()
-    found = ip.exact_search(SLOW, **options)
-    assert time.perf_counter() - began < 10
-    assert found.lower_bound <= found.loss
-    assert found.loss == pytest.approx(ip.isometry_loss(SLOW[:, :5]), rel=1e-9)
-    return found
-
-
-def test_a_time_limit_ends_dives():
-    assert searched(time_limit=1).status == "time"
-
-
-def test_a_callback_ends_dives():
-    assert searched(callback=lambda now: now.seconds > 1).status == "interrupted"
-
-
-def test_ctrl_c_ends_dives():
-    def press(now):
-        if now.seconds > 1:
-            raise KeyboardInterrupt
-
-    assert searched(callback=press).status == "interrupted"

@@ -83,14 +83,14 @@ def test_the_bounds_hold_whatever_float32_does(seed, D, magnitude, normalized):
 def test_blocks_merge_to_what_one_block_gives():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 4000)).astype(np.float32)
-    screen = Screen(symmetric(5, rng) / 5, None, Transform(c=1.0), room=300, reach=0.5)
+    screen = Screen(symmetric(5, rng) / 5, None, Transform(c=1.0), room=300)
     whole = screen(x, 0)
     answer = None
     for first in range(0, 4000, 450):
         asked = screen if answer is None else screen.after(answer)
         found = asked(x[:, first : first + 450], first)
         answer = found if answer is None else screen.merge(answer, found)
-    assert (answer.columns, answer.near, answer.top) == (whole.columns, whole.near, whole.top)
+    assert (answer.zero, answer.top, answer.longest) == (whole.zero, whole.top, whole.longest)
     one, other = answer.largest.trimmed(), whole.largest
     assert one.parts[0][0].tolist() == other.parts[0][0].tolist()
     np.testing.assert_array_equal(one.parts[0][2], other.parts[0][2])

@@ -36,7 +36,7 @@ def dask_array(X, chunks):
 
 
 def problem(seed):
-    """Twenty problems of different sizes, lengths and precision, (D, P)."""
+    """Problems of different sizes, lengths and precision, (D, P)."""
     rng = np.random.default_rng(seed)
     D, P = int(rng.integers(2, 13)), int(rng.integers(2000, 9000))
     X = rng.normal(size=(D, P)) / np.sqrt(D)
@@ -118,9 +118,9 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("kind", marked(SOURCES))
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(2))
 def test_every_source_gives_the_arrays_answer(block, kind, tmp_path):
-    seed = 4 * block + list(SOURCES).index(kind) % 4  # each kind has five of the problems
+    seed = 4 * block + list(SOURCES).index(kind) % 4  # each kind has two of the problems
     X, expected = problem(seed), solved(seed)
     found = ip.isometry_pursuit(SOURCES[kind](X, tmp_path), tol=1e-13, memory=0)
     assert found.support.tolist() == expected.support.tolist()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, TypedDict, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit._core.types import Indices
-from isopursuit.errors import ParameterError, RankError
+from isopursuit._core.types import AggregateOption, Indices, Label, PerGroup, Unit
+from isopursuit.errors import ParameterError, RankError, did_you_mean
 
 MAX_SETTING = 1e30  # limit for integers and floats: far beyond any sensible option, and within float32
 
@@ -66,6 +67,33 @@ def as_size(k: int | None, D: int, rank: int) -> int:
     if k > rank:
         raise RankError(f"X has {D} rows but rank {rank}, so any {k} columns are dependent. Pass k={rank} or less.")
     return int(k)
+
+
+class SubsetOptions(TypedDict, total=False):
+    """Which length is 1, and which columns may be picked: options of `select` that other functions take as well."""
+
+    unit: Unit
+    aggregate: AggregateOption
+    include: Iterable[Any] | None
+    exclude: Iterable[Any] | None
+    labels: Sequence[Label] | None
+    max_correlation: float | None
+    apart: Iterable[Any] | None
+    groups: Sequence[Label] | Mapping[Any, Label] | None
+    per_group: PerGroup
+
+
+def as_subset_options(function: Callable[..., Any], options: SubsetOptions) -> SubsetOptions:
+    """The options that the caller gave to a function, which can be read more than once.
+
+    A `TypeError` suggests the nearest option in place of an unknown one.
+    """
+    for name in options:
+        if name not in SubsetOptions.__annotations__:
+            known = {*inspect.signature(function).parameters, *SubsetOptions.__annotations__} - {"options"}
+            text = f"{function.__name__}() got an unexpected option {name!r}. {did_you_mean(name, sorted(known))}"
+            raise TypeError(text.rstrip())
+    return cast(SubsetOptions, {name: as_repeatable(given) for name, given in options.items()})
 
 
 def as_repeatable(columns: Any) -> Any:

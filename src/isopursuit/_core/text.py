@@ -207,18 +207,28 @@ def call_text(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
     """
     parts: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            options = {name: value for name, value in given.get(name, {}).items() if value is not None}
+            parts += [f"{name}={_named(name, value)}" for name, value in options.items()]
+            continue
         value = given.get(name, parameter.default)
         if value is parameter.default or name in ("callback", "progress"):
             continue
         required = parameter.default is parameter.empty or name == "X"
-        named = name in ("X", "gram", "data", "labels") and not isinstance(value, str | PathLike)
-        try:
-            text = name if named else _literal(value)
-        except TypeError:
-            text = name
+        text = _named(name, value)
         if required or text != repr(parameter.default):
             parts.append(text if required else f"{name}={text}")
     return f"isopursuit.{function.__name__}({', '.join(parts)})"
+
+
+def _named(name: str, value: Any) -> str:
+    """Python code for an option's value, or its name if the value is data or another object."""
+    if name in ("X", "gram", "data", "labels") and not isinstance(value, str | PathLike):
+        return name
+    try:
+        return _literal(value)
+    except TypeError:
+        return name
 
 
 def _literal(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Types that many modules share. This module imports nothing from the package."""
 
 from collections.abc import Hashable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ Unit: TypeAlias = float | Literal["median", "each"] | None  # length that counts
 AggregateName: TypeAlias = Literal["sum", "trimmed"]
 # how losses at many points are combined; a number is the share of a trimmed mean
 AggregateOption: TypeAlias = AggregateName | float
+PerGroup: TypeAlias = Any  # columns of each group: a number, a pair (least, most), or a mapping of labels to either
 
 # how a search ended; `results.Search` says what each means
 Status: TypeAlias = Literal["optimal", "gap", "time", "nodes", "memory", "precision", "interrupted", "heuristic"]

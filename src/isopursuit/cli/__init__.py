@@ -1,8 +1,7 @@
 """The command line (extra `cli`): `isopursuit select FILE` and the other commands.
 
-`app` declares the commands, `arguments` their options, `commands` and `coordinates` do the work, `candidates` reads the
-files, `output` prints and saves answers, `words` translates messages, `watch` shows the progress, and `interrupts`
-handles signals.
+`app` has the commands, `arguments` their options, `candidates` reads the files, `output` prints and saves answers,
+`words` translates messages, `watch` shows the progress, and `interrupts` handles signals.
 """
 
 import sys

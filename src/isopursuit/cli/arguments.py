@@ -108,8 +108,7 @@ class Table:
     file: Annotated[
         Path,
         typer.Argument(
-            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz. A pattern such as "
-            "'folder/*.parquet' is streamed.",
+            help="A table: .csv, .tsv, .csv.gz, .xlsx, .parquet, .arrow, .npy or .npz.",
             show_default=False,
         ),
     ]
@@ -149,9 +148,6 @@ class Table:
     missing: Annotated[
         str, typer.Option("--missing", help="More words for missing cells besides NA, - and the like, by commas.")
     ] = ""
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files.")
-    ] = None
 
 
 @dataclass(frozen=True)

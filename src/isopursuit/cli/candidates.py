@@ -1,4 +1,4 @@
-"""The rows or columns that a command picks from: of a table in memory, or of streamed files."""
+"""The rows or columns of a table that a command picks from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isopursuit.cli.arguments import Limits, Rules, Table, as_unit_option
 from isopursuit.cli.words import of_rows, on_command_line
 from isopursuit.data import from_gram, read_table
 from isopursuit.data._files import check_file, is_there, one_line
-from isopursuit.data._matrix import in_unit, is_like_correlation, with_fewer_rows
+from isopursuit.data._matrix import Matrix, is_like_correlation, with_fewer_rows
 from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import (
     FileError,
@@ -25,16 +25,13 @@ from isopursuit.errors import (
     RankError,
     ShapeError,
     did_you_mean,
-    optional,
 )
-from isopursuit.sources.columns import as_source, open_source
 
 if TYPE_CHECKING:
     from isopursuit import data
-    from isopursuit._core.types import Label, Unit
+    from isopursuit._core.types import Label, Labels, Unit
 
-READING = [one.name for one in fields(Table) if one.name not in ("file", "scheduler")]  # as in the header of a proof
-LARGE_FILE = 2**26  # bytes; larger .npy files of rows are streamed, because a table in memory takes several copies
+READING = [one.name for one in fields(Table) if one.name != "file"]  # as in the header of a proof
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class Input:
 
     @property
     def file(self) -> Path:
-        """The file, or a pattern of files."""
+        """The file."""
         return self.options.file
 
     @property
@@ -78,50 +75,16 @@ class Input:
         given = self.options.unit
         return DEFAULT_UNITS["rows" if self.samples else "features"] if given is None else as_unit_option(given)
 
-    def is_streamed(self) -> bool:
-        """Whether files are streamed: the name is a pattern and not a file, or a cluster reads the files."""
-        pattern = any(sign in str(self.file) for sign in "*?[")
-        return self.options.scheduler is not None or (pattern and not is_there(self.file))
-
-    def is_large(self) -> bool:
-        """Whether to stream a file of rows: a large .npy file, and no option that needs the table in memory."""
-        suffix = self.file.suffix.lower() == ".npy" and not any(self._whole_table_options().values())
-        return suffix and self.file.is_file() and self.file.stat().st_size >= LARGE_FILE
-
-    @contextmanager
-    def candidates(self, *, streamed: bool, **also: object) -> Generator[Candidates]:
-        """The candidates. Streamed files do not take options that need the whole table, nor those in `also`."""
-        if not streamed:
-            yield self.read()
-            return
-        given = self._whole_table_options() | {f"--{name.replace('_', '-')}": value for name, value in also.items()}
-        for option, value in given.items():
-            if value:
-                raise ParameterError(
-                    f"{option} is not available for streamed files. Pass a single file without --scheduler."
-                )
-        columns = open_source(self.file, "rows")
-        self._check_size(*columns.shape[::-1])
-        address, standardize = self.options.scheduler, self.options.standardize
-        if address is None:
-            yield Candidates(self, as_source(columns, standardize=standardize))
-            return
-        distributed = optional("distributed", "dask", "--scheduler")
-        from isopursuit.sources.cluster import on_cluster
-
-        try:
-            client = distributed.Client(address, timeout=10)
-        except (OSError, ValueError) as error:
-            raise ParameterError(f"No Dask scheduler answers at {address}: {one_line(error)}.") from None
-        with client:
-            yield Candidates(self, as_source(on_cluster(columns), standardize=standardize))
-
     def read(self) -> Candidates:
-        """The rows or columns of a table in memory.
+        """The rows or columns.
 
         With unit "each", columns are also centred, as with --standardize, so they are compared by correlation.
         """
         options = self.options
+        if any(sign in str(self.file) for sign in "*?[") and not is_there(self.file):
+            raise FileError(
+                f"{self.file} names several files. In Python as_source({str(self.file)!r}) reads them in blocks."
+            )
         raw = read_table(
             options.file,
             columns=options.use,
@@ -182,7 +145,7 @@ class Input:
             return
         if self.k is None and not self.samples:
             raise ParameterError(f"Pass -k: how many of the {P} columns to pick.")
-        turned = "" if self.is_streamed() else f" Did you mean {'--features' if self.samples else '--samples'}?"
+        turned = f" Did you mean {'--features' if self.samples else '--samples'}?"
         if self.k is None and n < P:
             raise ShapeError(
                 f"The table has {n} rows and {P} numeric columns; without -k as many rows as columns are picked."
@@ -196,50 +159,34 @@ class Input:
         why = f" {beyond_dimensions(P)}" if self.samples and P < self.k <= n else ""
         raise ParameterError(f"-k {self.k} is out of range: from {shape} pick 1 to {min(n, P)}.{hint}{why}")
 
-    def _whole_table_options(self) -> dict[str, object]:
-        """The options that need the whole table in memory, and what was given for them."""
-        return {
-            "--correlation": self.options.correlation,
-            "--spearman": self.options.spearman,
-            "--features": not self.samples,
-            "--columns": self.options.use,
-            "--drop-columns": self.options.drop_columns,
-            "--label": self.options.label,
-            "--drop-missing": self.options.drop_missing,
-            "--header": self.options.header is not None,
-            "--decimal": self.options.decimal,
-            "--thousands": self.options.thousands,
-            "--missing": self.options.missing,
-        }
-
 
 @dataclass(frozen=True)
 class Candidates:
     """What the library gets (`X`), and how its answer is told in the words of the command line.
 
-    Of a table in memory, `X` is a `Matrix` with labels, `places` are the candidates' numbers in the file, from 0, and
-    `table` is the table before standardization. Rows of streamed files have no labels, and their numbers are places.
+    `places` are the candidates' numbers in the file, from 0, and `table` is the table before standardization.
     """
 
     input: Input
-    X: Any
-    notes: tuple[str, ...] = ()
-    places: Sequence[int] = ()
-    table: data.Table | None = None
+    X: Matrix
+    notes: tuple[str, ...]
+    places: Sequence[int]
+    table: data.Table
 
     @cached_property
     def names(self) -> dict[str, int]:
         """The number of each label."""
-        return {} if self.table is None else {str(label): i for i, label in enumerate(self.X.labels)}
+        return {str(label): i for i, label in enumerate(self.labels)}
+
+    @property
+    def labels(self) -> Labels:
+        """The names of the candidates."""
+        assert self.X.labels is not None
+        return self.X.labels
 
     def label(self, i: int) -> Label:
         """The name of a candidate."""
-        return i if self.table is None else self.X.labels[i]
-
-    def in_unit(self) -> Any:
-        """The candidates in the unit of the command, for functions that take none."""
-        unit = self.input.unit
-        return as_source(self.X, unit=unit) if self.table is None else in_unit([self.X], unit)[0]
+        return self.labels[i]
 
     def chosen(self, limits: Limits) -> tuple[list[Label], list[Label]]:
         """The candidates that must and must not be picked."""
@@ -297,20 +244,16 @@ class Candidates:
 
     def _numbers(self, given: Sequence[str], option: str) -> list[int]:
         """The numbers of candidates, given by label or by number; a number where labels are numbers is a label."""
-        if self.table is None:
-            wrong = next((one for one in given if not one.isdecimal()), None)
-            if wrong is not None:
-                raise ParameterError(
-                    f"{option} {wrong}: rows of streamed files have no labels. Pass their numbers, from 0."
-                )
-            return sorted({int(one) for one in given})
         labelled = any(name.isdecimal() for name in self.names)
         place = {} if labelled else {str(place): i for i, place in enumerate(self.places)}
         found: set[int] = set()
+        first = next(iter(self.names))
         for one in given:
             number = self.names.get(one, place.get(str(int(one))) if one.isdecimal() else None)
             if number is None:
-                hint = did_you_mean(one, self.names) or f"The first is {next(iter(self.names))!r}."
+                hint = did_you_mean(one, self.names)
+                column = did_you_mean(one, self.table.columns) if self.input.samples and not hint else ""
+                hint = hint or (f"{column} Pass --features for columns." if column else f"The first is {first!r}.")
                 raise LabelError(f"{option} {one!r}: there is no such {self.input.kind} to pick from. {hint}")
             found.add(number)
         return sorted(found)
@@ -329,8 +272,6 @@ class Candidates:
 
     def _numbered(self, result: dict[str, Any]) -> dict[str, Any]:
         moved = dict(result)
-        if self.table is None:
-            return moved
         for key in moved.keys() & {"indices", "tied"}:
             moved[key] = [self.places[i] for i in moved[key]]
         for key in moved.keys() & {"choices", "alternatives", "columns"}:

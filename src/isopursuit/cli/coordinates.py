@@ -1,39 +1,44 @@
-"""`isopursuit coordinates`: find torsions that are coordinates of a trajectory, and write files for further work."""
+"""`isopursuit coordinates`: find functions that are coordinates of a trajectory or of points, and write files."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.types import AggregateName
-from isopursuit.cli.arguments import Exponent, MethodName, Outputs, ReportFile, as_unit_option, one_of
-from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes, show_table
-from isopursuit.cli.words import of_coordinates
-from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError, unknown_option
+from isopursuit.cli.arguments import Outputs, ReportFile
+from isopursuit.cli.output import check_outputs, give, json_text, say, show_notes
+from isopursuit.cli.words import on_command_line
+from isopursuit.errors import InputError, IsoPursuitError, ParameterError, RangeError
 
 if TYPE_CHECKING:
     from isopursuit import Coordinates
 
 REPORT_SECONDS, REPORT_SHARE = 10.0, 0.4  # reserved for a report, at most this share of the time (measured: 3 to 6 s)
-Shapes = Literal["torsions", "angles"]
-DICTIONARIES = ("rotatable", "bonds", "all")
+DICTIONARIES = ("rotatable", "bonds", "distances of ")
+TABLES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".parquet", ".arrow", ".feather", ".npy")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The trajectory, and the options of `find_coordinates` by its own names."""
+    """The data and the functions, and options of `find_coordinates`."""
 
     data: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A trajectory: .npz, .xyz, .pdb, .dcd, .xtc.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A trajectory (.npz, .xyz, .pdb, .dcd, .xtc), or a table of points (.csv, .parquet, .npy).",
+            show_default=False,
+        ),
     ]
     D: Annotated[
         str | None,
@@ -41,9 +46,33 @@ class Options:
             "-D",
             "--dimension",
             metavar="D",
-            help="How many torsions to pick: a number, or several such as 1:7 to compare. Default: compare 1 to 7.",
+            help="How many functions to pick: a number, or several such as 1:7 to compare. Default: compare 1 to 7.",
         ),
     ] = None
+    dictionary: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Functions of a molecule to pick from: rotatable (one torsion for each rotatable bond), bonds (all "
+            "torsions along three bonds, at most one about each bond), or 'distances of SELECTION'.",
+            autocompletion=lambda: list(DICTIONARIES),
+        ),
+    ] = "rotatable"
+    values: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of --dictionary: a table with a column for each function and a row for each point or frame, "
+            "or a COLVAR file of PLUMED. Needed for a table of points."
+        ),
+    ] = None
+    periodic: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Columns of --values that jump back after a period: names of angles in radians, or name=period, "
+            "separated by commas.",
+        ),
+    ] = ""
     topology: Annotated[
         Path | None, typer.Option(help="File that lists the atoms, if the trajectory has positions only.")
     ] = None
@@ -55,68 +84,28 @@ class Options:
             help="heavy, all, numbers from 0 such as 0,4:9, or an MDAnalysis selection such as 'protein'.",
         ),
     ] = "heavy"
-    shapes: Annotated[
-        Shapes,
-        typer.Option(
-            metavar="NAME",
-            help="What makes the shape of the molecule: torsions, or angles as in the paper.",
-            **one_of(Shapes),
-        ),
-    ] = "torsions"
-    dictionary: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Candidate torsions: rotatable (one for each rotatable bond), bonds (along three bonds) or all (of "
-            "every four atoms); or a COLVAR file of PLUMED with a line for each frame.",
-            autocompletion=lambda: list(DICTIONARIES),
-        ),
-    ] = "rotatable"
     include: Annotated[
         list[str] | None,
-        typer.Option("--must-include", help="Label of a torsion that must be picked, such as φ (repeatable)."),
+        typer.Option("--must-include", help="Label of a function that must be picked, such as φ (repeatable)."),
     ] = None
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--must-exclude", help="Label of a torsion that must not be picked (repeatable)."),
+        typer.Option("--must-exclude", help="Label of a function that must not be picked (repeatable)."),
     ] = None
-    one_per_bond: Annotated[
-        bool, typer.Option("--one-per-bond", help="Pick at most one torsion about each bond (with --dictionary bonds).")
-    ] = False
     frames: Annotated[
-        str, typer.Option(metavar="FRAMES", help="How many frames to draw, or which ones, such as 0:5000:50.")
+        str, typer.Option(metavar="FRAMES", help="How many points to draw, or which ones, such as 0:5000:50.")
     ] = "100"
     neighbours: Annotated[
-        int | None, typer.Option(help="How many frames make a tangent space. Default: depends on their number.")
+        int | None, typer.Option(help="How many points make a tangent space. Default: depends on their number.")
     ] = None
-    aggregate: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="How losses at many frames become one number: trimmed, sum, or the share of the frames that a trimmed "
-            "mean keeps.",
-        ),
-    ] = "trimmed"
-    leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Ignore frames whose tangent space is not determined by the data.")
-    ] = False
-    unit: Annotated[
-        str,
-        typer.Option(
-            metavar="LENGTH",
-            help="The length of a gradient that counts as 1: overall (a separate unit for each torsion), a number, "
-            "median, each or none.",
-        ),
-    ] = "overall"
-    c: Exponent = 1.0
-    method: MethodName = "auto"
     time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for the whole command.")] = 60.0
-    seed: Annotated[int, typer.Option(help="Seed of the random draw of frames.", min=0)] = 0
+    seed: Annotated[int, typer.Option(help="Seed of the random draw of points.", min=0)] = 0
 
-    def for_library(self) -> dict[str, Any]:
-        """The arguments of `find_coordinates`."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        given["groups"] = "bonds" if given.pop("one_per_bond") else None
+    def for_library(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The arguments of `find_coordinates`, and notes about the tables that were read."""
+        same = ("topology", "include", "exclude", "neighbours", "seed", "data", "atoms", "dictionary", "time_limit")
+        given: dict[str, Any] = {name: getattr(self, name) for name in same}
+        notes: tuple[str, ...] = ()
         if not any(character not in "0123456789,: " for character in self.atoms):
             given["atoms"] = numbers(self.atoms, "--select", "heavy, all, or numbers from 0 such as 0,4:9")
         if self.D is not None:
@@ -125,29 +114,61 @@ class Options:
         many = "a number such as 100, or numbers from 0 such as 0:5000:50"
         frames = self.frames.strip()
         given["frames"] = int(frames) if frames.isdecimal() else numbers(frames, "--frames", many)
-        if self.aggregate not in get_args(AggregateName):
+        if self.values is not None:
+            given["dictionary"], notes = self._functions(self.values)
+        if self.data.suffix.lower() in TABLES:
+            if self.values is None:
+                raise ParameterError(
+                    f"{self.data.name} is a table of points. Pass the functions to pick from as another table with a "
+                    "row for each point, by --values FILE."
+                )
+            given["data"], _, more = _table(self.data)
+            notes = more + notes
+        return given, notes
+
+    def _functions(self, path: Path) -> tuple[Any, tuple[str, ...]]:
+        """The dictionary of a COLVAR file or a table, and notes."""
+        from isopursuit.data._files import check_file
+        from isopursuit.manifold.dictionary import as_dictionary, read_colvar
+
+        check_file(path)
+        with path.open("rb") as file:
+            if file.read(2) == b"#!":
+                return read_colvar(path), ()
+        values, labels, notes = _table(path)
+        return as_dictionary(values=values, labels=labels, periodic=self._periods()), notes
+
+    def _periods(self) -> Any:
+        """The periods of --periodic by label."""
+        from isopursuit.manifold.dictionary import TURN
+
+        periods: dict[str, float] = {}
+        for part in filter(None, self.periodic.split(",")):
+            name, _, period = part.partition("=")
             try:
-                share = float(self.aggregate)
+                periods[name.strip()] = float(period) if period else TURN
             except ValueError:
-                share = 0.0
-            if not 0 < share <= 1:
-                kept = "the share of the frames that a trimmed mean keeps, such as 0.8"
-                raise unknown_option("--aggregate", self.aggregate, get_args(AggregateName), kept)
-            given["aggregate"] = share
-        if self.unit != "overall":
-            given["unit"] = as_unit_option(self.unit)
-        return given
+                raise ParameterError(f"--periodic {part} is not understood. Pass a name, or name=period.") from None
+        return periods
 
 
 @dataclass(frozen=True)
 class Files:
     """Files that only this command writes."""
 
-    plumed: Annotated[Path | None, typer.Option(help="Write a PLUMED input file with the torsions.")] = None
+    plumed: Annotated[Path | None, typer.Option(help="Write a PLUMED input file with the picked functions.")] = None
     table: Annotated[
-        Path | None, typer.Option(help="Write the torsions at all frames (.csv, .parquet), in radians.")
+        Path | None, typer.Option(help="Write the picked functions at all points (.csv); angles in radians.")
     ] = None
     report: ReportFile = None
+
+
+def _table(path: Path) -> tuple[Any, Any, tuple[str, ...]]:
+    """The numbers of a table, the names of its columns, and notes."""
+    from isopursuit.data import read_table
+
+    found = read_table(path)
+    return found.values, found.columns, tuple(re.sub(r" \(--label .*?\)", "", note) for note in found.notes)
 
 
 def numbers(text: str, option: str, expected: str, *, inclusive: bool = False) -> list[int]:
@@ -172,21 +193,22 @@ def numbers(text: str, option: str, expected: str, *, inclusive: bool = False) -
 
 
 def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
-    """Read the trajectory, find coordinates, print them and write the files."""
+    """Read the data, find coordinates, print them and write the files."""
     from isopursuit.cli.watch import StageWatch
     from isopursuit.manifold.coordinates import find_coordinates
     from isopursuit.manifold.result import as_table_path
 
-    clock, given = Clock.of(options.time_limit), options.for_library()
+    clock = Clock.of(options.time_limit)
     if files.table is not None:
         as_table_path(files.table, "--table")
     check_outputs(options.data, output=outputs.output, report=files.report, plumed=files.plumed, table=files.table)
-    if files.report is not None:
-        clock_before = clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
-        given["time_limit"] = clock_before.remaining_limit
     with _options_in_errors(), StageWatch() as watch:
+        given, read = options.for_library()
+        if files.report is not None:
+            before = clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
+            given["time_limit"] = before.remaining_limit
         found = find_coordinates(**given, callback=watch)
-    notes = [of_coordinates(note) for note in found.notes]
+    notes = [on_command_line(note) for note in (*read, *found.notes)]
     answer = {"file": str(options.data), **found.as_dict(), "notes": notes}
     contents: dict[Path, Callable[[], str | bytes]] = {}
     if outputs.output is not None:
@@ -194,9 +216,9 @@ def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
     if files.plumed is not None:
         contents[files.plumed] = found.plumed_content
     if files.table is not None:
-        contents[files.table] = partial(found.table_content, files.table.suffix.lower())
+        contents[files.table] = found.table_content
     if files.report is not None:
-        contents[files.report] = partial(_page, found, clock)
+        contents[files.report] = partial(_page, found)
     give(answer, partial(_show, found, notes), contents, as_json=outputs.as_json)
 
 
@@ -206,24 +228,19 @@ def _options_in_errors() -> Generator[None]:
     try:
         yield
     except RangeError as error:  # another type, since this command has no --standardize
-        raise InputError(of_coordinates(str(error))) from None
+        raise InputError(on_command_line(str(error))) from None
     except IsoPursuitError as error:
-        raise type(error)(of_coordinates(str(error))) from None
+        raise type(error)(on_command_line(str(error))) from None
 
 
-def _page(found: Coordinates, clock: Clock) -> str:
+def _page(found: Coordinates) -> str:
     from isopursuit.show._coordinates import coordinates_page
 
-    command = shlex.join(["isopursuit", *sys.argv[1:]])
-    return coordinates_page(found, command=command, time_limit=clock.remaining_limit)
+    return coordinates_page(found, command=shlex.join(["isopursuit", *sys.argv[1:]]))
 
 
 def _show(found: Coordinates, notes: list[str]) -> None:
-    """Print the picked torsions, then one line each about the quality, the loss, the dimension and the unit."""
-    show_table(list(found.heads), found.rows, found.title)
-    for line in found.summary:
-        say(of_coordinates(line))
-    if found.scan is not None:
-        for line in str(found.scan).splitlines()[:-1]:  # the reason is in the summary
-            say(line)
+    """Print the answer, and notes on stderr."""
+    for line in str(replace(found, notes=())).splitlines():
+        say(line)
     show_notes(notes)

@@ -32,6 +32,9 @@ def exit_status() -> Generator[None]:
         if not interrupts.status:
             say(f"error: {_message(error)}", err=True)
             raise typer.Exit(1) from None
+    except MemoryError:
+        say("error: there is not enough memory. In Python as_source reads files in blocks.", err=True)
+        raise typer.Exit(1) from None
     if interrupts.status:
         interrupts.say()
         raise typer.Exit(interrupts.status)

@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import re
 
+# keywords whose options have another name
+OPTIONS = {
+    "atoms": "--select",
+    "center=True": "--features",
+    "D": "--dimension",
+    "exclude": "--must-exclude",
+    "gram": "--correlation",
+    "include": "--must-include",
+}
+KEYWORD = re.compile(
+    r"\b(center=True|(?:apart|atoms|D|dictionary|exclude|frames|gap|gram|groups|include|max_correlation|method|neighbours"
+    r"|per_group|periodic|time_limit|topology|unit)=)"
+    r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
+)
+
 
 def on_command_line(message: str) -> str:
-    """A message of the library with the keywords unit='…', method='…' and time_limit= replaced by options.
+    """A message of the library with options for the keywords of its functions.
 
     Examples
     --------
     >>> on_command_line("unit='median' makes the median length 1, a longer time_limit= may help.")
     '--unit median makes the median length 1, a longer --time-limit may help.'
+    >>> on_command_line("Pass atoms='all', D=2, time_limit=9, or frames=.")
+    'Pass --select all, --dimension 2, --time-limit 9, or --frames.'
     """
-    message = re.sub(r"\b(unit|method)='([\w-]+)'", r"--\1 \2", message)
-    message = re.sub(r"\b(max_correlation|per_group)=([\d.]+\b)?", lambda found: _option(*found.groups()), message)
-    message = re.sub(r"\b(apart|groups)=", r"--\1", message)
-    for keyword, option in (
-        ("time_limit=", "--time-limit"),
-        ("gap=", "--gap "),
-        ("gram=", "--correlation"),
-        ("center=True", "--features"),
-    ):
-        message = message.replace(keyword, option)
-    return message
 
+    def option(found: re.Match[str]) -> str:
+        keyword, *values = found.groups()
+        value = next((text for text in values if text), "")
+        dot = "." if value.endswith(".") else ""
+        value = value.removesuffix(".")
+        value = "none" if value == "None" else f"'{value}'" if " " in value else value
+        name = keyword.removesuffix("=")
+        option = OPTIONS.get(name, f"--{name.removesuffix('=True').replace('_', '-')}")
+        return f"{option} {value}".rstrip() + dot
 
-def _option(name: str, value: str | None) -> str:
-    return f"--{name.replace('_', '-')} {value or ''}".rstrip()
+    return KEYWORD.sub(option, message)
 
 
 def of_rows(note: str) -> str:
@@ -40,39 +54,3 @@ def of_rows(note: str) -> str:
     """
     words, colon, labels = note.partition(":")
     return words.replace("column", "row") + colon + labels
-
-
-# keywords of `find_coordinates` and the corresponding options
-COORDINATE_OPTIONS = {
-    "atoms": "--select",
-    "D": "--dimension",
-    "torsions": "--dictionary",
-    "include": "--must-include",
-    "exclude": "--must-exclude",
-}
-KEYWORD = re.compile(
-    r"\b(atoms|D|torsions|shapes|include|exclude|dictionary|topology|frames|neighbours|aggregate|unit|method|time_limit)="
-    r"""(?:'([^']*)'|"([^"]*)"|([\w.]+))?"""
-)
-
-
-def of_coordinates(message: str) -> str:
-    """A message about coordinates with the keywords of `find_coordinates` replaced by options.
-
-    Examples
-    --------
-    >>> of_coordinates("Pass atoms='all', D=2, time_limit=9, or frames=. leave_out=True leaves them out.")
-    'Pass --select all, --dimension 2, --time-limit 9, or --frames. --leave-out leaves them out.'
-    """
-    message = message.replace("leave_out=True", "--leave-out").replace("unit=None", "--unit none")
-
-    def option(found: re.Match[str]) -> str:
-        name, *values = found.groups()
-        value = next((text for text in values if text), "")
-        dot = "." if value.endswith(".") else ""
-        value = value.removesuffix(".")
-        value = f"'{value}'" if " " in value else value
-        name = COORDINATE_OPTIONS.get(name, f"--{name.replace('_', '-')}")
-        return f"{name} {value}".rstrip() + dot
-
-    return KEYWORD.sub(option, message)

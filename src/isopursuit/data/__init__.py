@@ -5,7 +5,6 @@ polars reads CSV, Excel, Parquet and Arrow (extra `files`). Arrays are never unp
 
 from isopursuit.data._datasets import DATASETS, Dataset, load_iris, load_wine, load_words
 from isopursuit.data._gram import from_gram
-from isopursuit.data._reading import read_table
-from isopursuit.data._table import Table
+from isopursuit.data._tables import Table, read_table
 
 __all__ = ["DATASETS", "Dataset", "Table", "from_gram", "load_iris", "load_wine", "load_words", "read_table"]

@@ -67,23 +67,21 @@ def doubtful_columns(values: Array, names: Sequence[Label] | None, remedy: str) 
     """Notes that name columns of a table (rows, columns) that may be no measurements: those that look like identifiers
     (`remedy` says what to do about them, and contains {names}), and those that are nearly constant.
     """
+
+    def named(columns: list[int]) -> list[Label]:
+        return [j if names is None else names[j] for j in columns]
+
     notes: tuple[str, ...] = ()
-    same = nearly_constant(values)
+    found, same = named(identifier_columns(values)), named(nearly_constant(values))
+    if found:
+        shown = ",".join(map(printable, found[:SHOWN]))
+        what = f"columns {listed(found)} look like identifiers or counters"
+        what = what if len(found) > 1 else f"column {listed(found)} looks like an identifier or a counter"
+        notes += (f"{what}; {remedy.format(names=shown)}.",)
     if same:
-        some = listed(j if names is None else names[j] for j in same)
-        notes = (
-            f"nearly constant ({100 * SAME:g} % of the rows or more have one value), so few rows decide correlations: "
-            f"{some}.",
-        )
-    found = identifier_columns(values)
-    if not found:
-        return notes
-    some = listed(j if names is None else names[j] for j in found)
-    what = f"column {some} looks like an identifier or a counter"
-    if len(found) > 1:
-        what = f"columns {some} look like identifiers or counters"
-    shown = ",".join(printable(j if names is None else names[j]) for j in found[:SHOWN])
-    return (f"{what}; {remedy.format(names=shown)}.", *notes)
+        share = f"{100 * SAME:g} % of the rows or more have one value"
+        notes += (f"nearly constant ({share}), so few rows decide correlations: {listed(same)}.",)
+    return notes
 
 
 def _signs(values: Array, columns: Sequence[int]) -> list[int]:

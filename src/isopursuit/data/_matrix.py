@@ -183,7 +183,8 @@ def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
     """The columns minus their means. Constant ones become zero; the inner products of others, with length 1, are
     correlations.
     """
-    if hasattr(X, "fold") or isinstance(X, str | PathLike) or getattr(X, "ndim", 2) != 2:
+    source = hasattr(X, "fold") and frame_names(X) is None  # a frame of Polars has a method of that name
+    if source or isinstance(X, str | PathLike) or getattr(X, "ndim", 2) != 2:
         raise ParameterError("center=True needs one matrix in memory. Subtract the means of the columns before.")
     matrix = as_matrix(X, labels, wide=False)
     standard = Standard.of(matrix.values)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ from isopursuit._core.linalg import direction_rank, leading_directions
 from isopursuit._core.options import beyond_dimensions, is_whole
 from isopursuit._core.text import Caution, name_columns
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array, Label, Labels, Method, Unit
+from isopursuit._core.types import Array, Label, Labels, Method, PerGroup, Unit
 from isopursuit.data._identifiers import doubtful_columns
 from isopursuit.data._matrix import (
     LARGEST,
@@ -44,8 +44,6 @@ from isopursuit.data._matrix import (
 )
 from isopursuit.data._units import DEFAULT_UNITS, Standard, UnitLength, as_unit
 from isopursuit.errors import DataTypeError, InputError, IsoPursuitWarning, ParameterError, RankError
-from isopursuit.results import Certificate
-from isopursuit.search.rules import PerGroup
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import select
 
@@ -59,54 +57,27 @@ MOST_LOG_LENGTH = -float(np.log(LEAST))
 MOST_COST = 9.0
 
 
+@dataclass(eq=False, repr=False)
 class IsometrySelector(BaseEstimator):
     """The base of both selectors: options, standardization, and the call of `select`."""
 
     kind: ClassVar[Literal["rows", "features"]]
     what: ClassVar[str]  # the candidates, in messages
 
-    selection_: Selection
-    certificate_: Certificate | None
-    loss_: float
-    lower_bound_: float
-    optimal_: bool
-    unit_: str
-    n_features_in_: int
-    mean_: Array
-    scale_: Array
-
-    def __init__(
-        self,
-        k: int | None = None,
-        c: float = 1.0,
-        *,
-        method: Method = "auto",
-        standardize: bool = False,
-        unit: Unit | Literal["auto"] = "auto",
-        include: Iterable[Any] | None = None,
-        exclude: Iterable[Any] | None = None,
-        max_correlation: float | None = None,
-        apart: Iterable[Any] | None = None,
-        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-        per_group: PerGroup = None,
-        relevance: Any = None,
-        time_limit: float | None = 10.0,
-        gap: float | None = None,
-    ) -> None:
-        self.k = k
-        self.c = c
-        self.method: Method = method
-        self.standardize = standardize
-        self.unit: Unit | Literal["auto"] = unit
-        self.include = include
-        self.exclude = exclude
-        self.max_correlation = max_correlation
-        self.apart = apart
-        self.groups = groups
-        self.per_group = per_group
-        self.relevance = relevance
-        self.time_limit = time_limit
-        self.gap = gap
+    k: int | None = None
+    c: float = 1.0
+    _: KW_ONLY
+    method: Method = "auto"
+    unit: Unit | Literal["auto"] = "auto"
+    include: Iterable[Any] | None = None
+    exclude: Iterable[Any] | None = None
+    max_correlation: float | None = None
+    apart: Iterable[Any] | None = None
+    groups: Sequence[Label] | Mapping[Any, Label] | None = None
+    per_group: PerGroup = None
+    relevance: Any = None
+    time_limit: float | None = 10.0
+    gap: float | None = None
 
     def _warn(self) -> None:
         """Raise the notes that ask for caution as warnings, as estimators are rarely printed."""
@@ -121,8 +92,8 @@ class IsometrySelector(BaseEstimator):
 
     @property
     def _standardizes(self) -> bool:
-        """Whether features get mean 0 and variance 1. Features of unit length do: that is what correlation compares."""
-        return self.standardize or (self.kind == "features" and self._unit == "each")
+        """Whether features get mean 0 and variance 1."""
+        raise NotImplementedError
 
     def _table(self, X: Any, *, reset: bool) -> Array:
         """Scikit-learn's own validation, which also keeps the features' names, with this package's errors."""
@@ -148,7 +119,7 @@ class IsometrySelector(BaseEstimator):
             return notes
         present = weight > 0
         if present.sum() == 1:
-            option = "standardize=False" if self.standardize else "unit=None"
+            option = "unit=None" if self.kind == "features" else "standardize=False"
             raise RankError(f"Only 1 sample has a weight, so every feature is constant. Pass more, or {option}.")
         standard = Standard.of(table[present], weight[present])
         self.mean_, self.scale_ = standard.mean, standard.spread
@@ -159,7 +130,7 @@ class IsometrySelector(BaseEstimator):
         return (*notes, Caution(f"standardized, a constant feature is zero and takes no part: {same}."))
 
     def _standardized(self, table: Array) -> Array:
-        return (table - self.mean_) / self.scale_ if self._standardizes else table
+        return (table - self.mean_) / self.scale_
 
     def _names(self) -> Labels | None:
         names: Sequence[Any] | None = getattr(self, "feature_names_in_", None)
@@ -214,11 +185,7 @@ class IsometrySelector(BaseEstimator):
         )
         picked = replace(picked, notes=compared.notes + picked.notes)
         self.selection_ = picked
-        self.certificate_ = None if picked.pursuit is None else picked.pursuit.certificate
         self.loss_ = picked.loss
-        self.lower_bound_ = picked.search.lower_bound
-        self.optimal_ = picked.search.optimal
-        self.unit_ = picked.unit
         return picked
 
     def _size(self, rank: int, default: Callable[[int], int], included: int) -> int:

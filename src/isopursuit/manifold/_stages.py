@@ -38,13 +38,11 @@ class Stages:
         if done == total:
             del self.began[stage]
         if self.clock.expired or (self.clock.limit is not None and spent > SURE and needed > self.clock.limit):
+            limit = 10 * math.ceil(2 * needed / 10)
             raise StoppedError(
-                f"The time limit was over while {stage} ({share}), before any functions were picked: this would take "
-                f"about {max(needed, self.clock.seconds):.0f} s. Pass a longer limit such as "
-                f"time_limit={_rounded_up(2 * needed)}, fewer frames by frames=, or fewer atoms by atoms=; shapes made "
-                "of torsions take less time than shapes made of angles."
-                if stage != "reading"
-                else f"The time limit was over while {stage}. Pass a longer time limit by time_limit=."
+                f"The time limit is too short: {stage} ({share}) would take until {needed:.0f} s, before any functions "
+                f"are picked. Pass a longer limit such as time_limit={limit}, fewer points by frames=, or fewer atoms "
+                "by atoms=."
             )
 
     def redrawing(self, done: int, total: int) -> bool:
@@ -67,10 +65,6 @@ class Stages:
         return self.callback(stage, round(self.clock.seconds), total) is True
 
 
-def _rounded_up(seconds: float) -> int:
-    """A number of seconds to recommend, rounded up to tens."""
-    return 10 * math.ceil(seconds / 10)
-
-
 def stage_and_time(clock: Clock, stage: str, done: int, total: int) -> str:
+    """A line about a stage, with the time that has passed."""
     return f"{stage_line(stage, done, total)}  {seconds_text(clock.seconds, clock.limit)}"

@@ -1,18 +1,18 @@
 """Evidence for an answer: undetermined tangent spaces, redraws of the points, and random functions for comparison.
 
 A tangent space is estimated from the covariance of n neighbours, with eigenvalues λ₁ ≥ λ₂ ≥ …. For a sample of a normal
-distribution (T. W. Anderson, 1963) the standard error of log λ is √(2/n), and the mean squared sine by which direction
-i turns towards direction j is
+distribution (T. W. Anderson, 1963) the mean squared sine by which direction i turns towards direction j is
 
     λ_i λ_j / (n (λ_i − λ_j)²)
 
-to first order. A neighbourhood on a manifold is closer to uniform than to normal, so both estimates are conservative.
-They are not conservative for neighbours that follow each other in time, which are not independent.
+to first order. A neighbourhood on a manifold is closer to uniform than to normal, so this estimate is conservative. It
+is not conservative for neighbours that follow each other in time, which are not independent.
 
 Two comparisons show whether picked functions say something about the data:
 
 - *Redraws*: the points are drawn again from the points themselves, with replacement (the bootstrap), and functions are
-  picked anew. What changes from redraw to redraw is an accident of the points.
+  picked anew. What changes from redraw to redraw is an accident of the points. Frames of a trajectory, which depend on
+  those before, are drawn in blocks of consecutive ones.
 - *Random functions*: as many functions as the dictionary has, but without any relation to the data. If only values are
   known, these are random values at the points, whose slopes are estimated in the same way; else random gradients. A
   loss that they reach as well is no evidence of coordinates.
@@ -20,7 +20,7 @@ Two comparisons show whether picked functions say something about the data:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,85 +29,72 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.text import LogLoss, loss_text
 from isopursuit._core.types import AggregateOption, Array, Indices, Labels, Mask
 from isopursuit.data._matrix import in_unit_stack
-from isopursuit.manifold.dictionary import Differentials
+from isopursuit.manifold.differentials import Differentials
 from isopursuit.manifold.tangent import TangentSpaces
 
 # default aggregate (measured by benchmarks/aggregates.py: it finds the known coordinates of four manifolds at least as
 # often as "sum")
 AGGREGATE: AggregateOption = "trimmed"
-CERTAIN = 2.0  # standard errors by which log λ_D must exceed log λ_{D+1} (the usual 95 %)
-TURNED = 0.5  # mean squared sine of the worst direction: expected to be off by 45° (chosen)
+# mean squared sine of the worst direction from which on a tangent space is not determined: off by 14.5° (derived: the
+# logarithms of the variances D and D + 1 have standard errors √(2/n); if they are two standard errors of their
+# difference apart, the sine is 1 / (4 n sinh²(2/√n)), which is 1/16 up to O(1/n))
+TURNED = 1 / 16
 DIGITS = 4  # of a loss, for reading
-LISTED = 8  # most points in the text for each reason (chosen: they fit on a line)
+LISTED = 8  # most points in the text (chosen: they fit on a line)
 REDRAWS = 10  # and as many sets of random functions (chosen: a share in tenths)
-STARTS, KICKS = (
-    3,
-    10,
-)  # of the search in each of them (measured: the same subsets as 6 and 1000 on the tests' manifolds)
+BLOCKS = 10  # of consecutive frames in a redraw (chosen: each is a tenth of the trajectory, which must be uncorrelated)
+# of the search in each of them (measured: the same subsets as 6 and 1000 on the tests' manifolds)
+STARTS, KICKS = 3, 10
 # how far below that of random functions a loss must be: let x be the logarithm of the loss per direction, which random
 # functions exceed by orders of magnitude for D ≥ 2. log x must be below its least value for random functions by twice
 # the distance from that to their median. For ten normal numbers that is 4.6 standard deviations below the mean
 # (`python -m benchmarks.coordinates noise`: 0 of 200 pass)
 MARGIN = 2.0
-LARGEST_COMPARED = 10**7  # entries of differentials that are compared for equality (chosen: a second at most)
 LEAST = 1e-9  # smaller logarithms of a loss are rounding
-# the kinds of defects, in the order of the text
-FEW, NO_GAP, UNCERTAIN = "too few neighbours", "no gap in the spectrum", "direction uncertain"
 
 
 @dataclass(frozen=True)
 class PointChecks:
-    """Which tangent spaces are not determined, and why.
+    """Which tangent spaces are not determined.
 
     Attributes
     ----------
-    kinds : mapping from str to ndarray of bool (n,)
-        For each kind of defect, the points that have it.
-    reasons : tuple of str
-        The defects of each point in words; empty if there are none.
-    gaps : ndarray (n,)
-        log λ_D − log λ_{D+1}, in standard errors; infinite where there is no direction D + 1.
     angles : ndarray (n,)
-        The expected error of the least certain direction, in degrees, at most 90.
+        The expected error of the least certain direction of each tangent space, in degrees, at most 90.
+    undetermined : ndarray of bool (n,)
+        Where it is 14.5° or more, or the neighbours are fewer than 2 D + 1; ``found.take(~checks.undetermined)`` leaves
+        these points out.
+    neighbours : int
+        The number of neighbours.
     at : ndarray of int (n,)
         The numbers of the points in the data.
     """
 
-    kinds: Mapping[str, Mask]
-    reasons: tuple[str, ...]
-    gaps: Array
     angles: Array
+    undetermined: Mask
+    neighbours: int
     at: Indices
 
-    @property
-    def undetermined(self) -> Mask:
-        """The points that have any defect, as a mask; ``found.take(~checks.undetermined)`` leaves them out."""
-        return np.array([bool(reason) for reason in self.reasons], dtype=np.bool_)
-
-    @property
-    def summary(self) -> str:
-        """How many points have each defect, in one line."""
-        return "; ".join(f"{int(some.sum())} {kind}" for kind, some in self.kinds.items() if some.any())
+    def reason(self, i: int) -> str:
+        """Why a point is undetermined, in words."""
+        return f"{self.neighbours} neighbours leave a direction uncertain by {self.angles[i]:.0f}°"
 
     def __str__(self) -> str:
-        n, bad = len(self.reasons), int(self.undetermined.sum())
+        n, bad = len(self.at), int(self.undetermined.sum())
         if bad == 0:
             return f"all {n} tangent spaces are determined"
-        lines = [f"{bad} of {n} tangent spaces are not determined"]
-        for kind, mask in self.kinds.items():
-            if mask.any():
-                some = ", ".join(map(str, self.at[mask][:LISTED].tolist()))
-                lines.append(f"  {int(mask.sum()):>5}  {kind} (at {some}{', …' if mask.sum() > LISTED else ''})")
-        if bad > n / 2:
-            lines.append("  That is most of them: take larger neighbourhoods, or another D.")
-        return "\n".join(lines)
+        some = ", ".join(map(str, self.at[self.undetermined][:LISTED].tolist()))
+        return (
+            f"{bad} of {n} tangent spaces are not determined, at {some}{', …' if bad > LISTED else ''}: "
+            f"{self.neighbours} neighbours leave a direction uncertain by 15° to {self.angles.max():.0f}°"
+        )
 
 
 def check_points(found: TangentSpaces | Differentials) -> PointChecks:
     """Find the points whose tangent space is not determined by the data; the functions are not looked at.
 
-    A point is reported if it has fewer than 2 D + 1 neighbours; if the variances D and D + 1 of its neighbourhood are
-    less than two standard errors apart; or if sampling turns a direction of its tangent space by 45° or more.
+    A point is reported if sampling turns a direction of its tangent space by 14.5° or more, as it does if the variances
+    D and D + 1 of its neighbourhood are less than two standard errors apart.
 
     Examples
     --------
@@ -119,29 +106,9 @@ def check_points(found: TangentSpaces | Differentials) -> PointChecks:
     True
     """
     spaces = found if isinstance(found, TangentSpaces) else found.tangents
-    D, k, spectra = spaces.dimension, spaces.neighbours, spaces.spectra
-    last = np.maximum(spectra[:, D - 1], np.finfo(np.float64).tiny)
-    following = spectra[:, D] if spectra.shape[1] > D else np.zeros(len(spectra))
-    with np.errstate(divide="ignore"):
-        gaps = (np.log(last) - np.log(following)) / np.sqrt(4 / k)  # √(2/n) for each of the two variances
     sines = _squared_sines(spaces)
-    angles = np.degrees(np.arcsin(np.sqrt(sines)))
-    kinds = {FEW: np.full(len(spectra), k < 2 * D + 1), NO_GAP: gaps < CERTAIN, UNCERTAIN: sines >= TURNED}
-    most = np.exp(-CERTAIN * np.sqrt(4 / k))
-    reasons = [
-        "; ".join(
-            words
-            for kind, words in {
-                FEW: f"{k} neighbours are too few for D = {D}",
-                NO_GAP: f"no gap: variance {D + 1} is {share:.0%} of variance {D}; {k} neighbours tell them apart "
-                f"below {most:.0%}",
-                UNCERTAIN: f"{k} neighbours leave a direction uncertain by {angle:.0f}°",
-            }.items()
-            if kinds[kind][i]
-        )
-        for i, (share, angle) in enumerate(zip((following / last).tolist(), angles.tolist(), strict=True))
-    ]
-    return PointChecks(kinds, tuple(reasons), gaps, angles, spaces.at)
+    few = spaces.neighbours < 2 * spaces.dimension + 1
+    return PointChecks(np.degrees(np.arcsin(np.sqrt(sines))), (sines >= TURNED) | few, spaces.neighbours, spaces.at)
 
 
 def _squared_sines(spaces: TangentSpaces) -> Array:
@@ -207,16 +174,19 @@ def gather_evidence(
     picked: Indices,
     search: Callable[[Array], tuple[Indices, float]],
     random: Iterable[Array],
+    names: Sequence[object],
     clock: Clock,
     callback: Callable[[int, int], bool],
+    *,
+    blocks: bool,
 ) -> Evidence:
     """Compare the picked columns with those of redraws and with random functions, as far as the time suffices.
 
     `search` picks columns of matrices (n, D, P) and returns them with the logarithm of their loss per point. `random`
-    are slopes of random functions (n, D, P), a set for each redraw, in any unit. The callback returns True to stop.
+    are slopes of random functions (n, D, P), a set for each redraw, in any unit. Functions with one name are the same
+    choice. The callback returns True to stop. `blocks`: redraw consecutive points together.
     """
-    n, D, _ = found.matrices.shape
-    names = _axes(found)
+    D = found.tangents.dimension
     chosen = {names[i] for i in picked.tolist()}
     rng = np.random.default_rng(0)
     subsets: list[Labels] = []
@@ -227,7 +197,7 @@ def gather_evidence(
     for draw, slopes in enumerate(random):
         if callback(draw, REDRAWS) or clock.expired:
             break
-        again, log_loss = search(found.take(rng.integers(n, size=n)).matrices)
+        again, log_loss = search(found.take(_redrawn(found.tangents.at, rng, blocks)).matrices)
         subsets.append(tuple(found.labels[i] for i in again.tolist()))
         same += {names[i] for i in again.tolist()} == chosen
         losses.append(log_loss)
@@ -239,17 +209,13 @@ def gather_evidence(
     return Evidence(tuple(subsets), same, np.array(losses) - np.log(D), np.array(reached) - np.log(D))
 
 
-def _axes(found: Differentials) -> list[object]:
-    """What makes two functions the same choice: the bond of a torsion, or equal differentials up to sign."""
-    if found.torsions is not None:
-        return [tuple(sorted(row[1:3])) for row in found.torsions.tolist()]
-    columns = found.matrices.reshape(-1, len(found.labels))
-    if columns.size > LARGEST_COMPARED:
-        return list(found.labels)
-    lengths = np.linalg.norm(columns, axis=0)
-    units = columns / np.where(lengths > 0, lengths, 1.0)
-    equal = (np.abs(units.T @ units) > 1 - LEAST) & np.isclose(lengths[:, None], lengths, rtol=LEAST)
-    return [int(np.flatnonzero(row)[0]) if row.any() else -i for i, row in enumerate(equal, start=1)]
+def _redrawn(at: Indices, rng: np.random.Generator, blocks: bool) -> Indices:
+    """As many of the points as there are, with replacement: one by one, or in blocks, circular, by their numbers."""
+    n = len(at)
+    size = -(-n // BLOCKS) if blocks else 1
+    starts = rng.integers(n, size=-(-n // size))
+    places = (starts[:, None] + np.arange(size)).ravel()[:n] % n
+    return np.argsort(at, kind="stable")[places]
 
 
 def spreads(values: Array, periods: Array | None) -> Array:

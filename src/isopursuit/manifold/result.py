@@ -16,22 +16,22 @@ from isopursuit._core.linalg import spectrum
 from isopursuit._core.outputs import check_writable, write_whole
 from isopursuit._core.text import LogLoss, loss_text, number, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
-from isopursuit.errors import ParameterError, optional, printable
+from isopursuit.errors import ParameterError
 from isopursuit.loss.penalty import log_penalty, log_spectral_loss, to_loss
-from isopursuit.manifold.dictionary import Dictionary, Differentials
+from isopursuit.manifold.dictionary import TURN, Atoms, Dictionary
+from isopursuit.manifold.differentials import Differentials
 from isopursuit.manifold.dimension import DimensionRow, DimensionScan
 from isopursuit.manifold.evidence import DIGITS, Evidence, PointChecks, spreads
 from isopursuit.manifold.tangent import TangentSpaces
-from isopursuit.molecules import Trajectory, plumed_text, torsion_values
-from isopursuit.selection.pointwise import PointwiseSelection, select_pointwise
+from isopursuit.molecules import Trajectory, plumed_text
 from isopursuit.selection.result import Selection
 
-POINTWISE_SECONDS = 60.0  # that the selection at each point by itself may take, as long as `find_coordinates`
 WORST = 3  # points of the largest loss that the text names
-# the loss per direction is that of a direction in which the functions change too fast by such a factor: up to the first
-# they are good coordinates, up to the second poor ones, and none beyond (chosen; at c = 1 the losses are 1.66 and 3.95)
+# definitions of the words: the loss per direction is that of a direction in which the functions change too fast by such
+# a factor. Up to the first they are good coordinates, up to the second poor ones, and none beyond. At c = 1 the losses
+# are 1.66 and 3.95. The best of random functions reach 1.48 at D = 1 and 2.2 at D = 2, with medians 1.86 and 165
+# (measured by `python -m benchmarks.coordinates null`), so `Evidence.is_noise` compares with those of the same data
 GOOD, POOR = 2.0, 3.0
-TABLES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class Coordinates(html.Shown):
         The comparison of dimensions; None if one D was given.
     trajectory : Trajectory or None
         All frames, with the chosen atoms; None if points were given.
-    data : ndarray, shape (N, B), or None
-        All points; None for a trajectory.
-    dictionary : Dictionary or None
-        The functions, if points were given.
+    data : ndarray, shape (N, B)
+        All points: those that were given, or the shapes of all frames.
+    dictionary : Dictionary
+        The functions.
     seconds : float
         Wall-clock time.
     call : str
@@ -66,10 +66,10 @@ class Coordinates(html.Shown):
     matrices: Differentials
     checks: PointChecks
     evidence: Evidence
-    scan: DimensionScan | None = None
-    trajectory: Trajectory | None = None
-    data: Array | None = None
-    dictionary: Dictionary | None = None
+    scan: DimensionScan | None
+    trajectory: Trajectory | None
+    data: Array
+    dictionary: Dictionary
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     call: str = ""
@@ -77,7 +77,8 @@ class Coordinates(html.Shown):
     @property
     def labels(self) -> Labels:
         """The picked functions."""
-        return self.selection.labels
+        picked: list[int] = self.selection.indices.tolist()
+        return tuple(self.matrices.labels[i] for i in picked)
 
     @property
     def D(self) -> int:
@@ -100,11 +101,11 @@ class Coordinates(html.Shown):
         return np.isin(self.points, self.checks.at[self.checks.undetermined])
 
     @property
-    def torsions(self) -> Indices | None:
-        """The atoms of the picked torsions by their numbers in the file, from 0, (D, 4); None for points."""
-        if self.trajectory is None or self.matrices.torsions is None:
-            return None
-        return self.trajectory.serials[self.matrices.torsions[self.selection.indices]]
+    def atoms(self) -> Atoms | None:
+        """The atoms of the picked functions by their numbers in the file, from 0; None if they are not known."""
+        known: Atoms | None = self.dictionary.atoms
+        picked: list[int] = self.selection.indices.tolist()
+        return None if known is None else tuple(known[i] for i in picked)
 
     @cached_property
     def point_log_losses(self) -> Array:
@@ -180,7 +181,7 @@ class Coordinates(html.Shown):
     @property
     def circular(self) -> bool:
         """Whether all picked functions are angles in radians."""
-        return self._periods is not None and bool(np.isclose(self._periods, 2 * np.pi).all())
+        return self._periods is not None and bool(np.isclose(self._periods, TURN).all())
 
     @property
     def row(self) -> DimensionRow:
@@ -199,73 +200,42 @@ class Coordinates(html.Shown):
         """The positions in `points` of those with the largest losses, largest first."""
         return np.argsort(-self.point_log_losses, kind="stable")[:count]
 
-    @cached_property
-    def pointwise(self) -> PointwiseSelection:
-        """The best functions at each point separately; computed on first use."""
-        return self.pointwise_within(POINTWISE_SECONDS)
-
-    def pointwise_within(self, time_limit: float | None) -> PointwiseSelection:
-        """`pointwise` if it is known, otherwise the same for the points that are reached in this time."""
-        known: PointwiseSelection | None = vars(self).get("pointwise")
-        if known is not None:
-            return known
-        return select_pointwise(self.matrices, self.selection.c, method="exact", time_limit=time_limit, unit=None)
-
     def values(self) -> Array:
-        """The values of the picked functions at all frames or points, (N, D); torsions in radians, from −π to π."""
+        """The values of the picked functions at all frames or points, (N, D): Å, radians, or as they were given."""
         if self._known is None:
-            raise ParameterError(
-                "The dictionary has no values at all points. Build it with values, for example with "
-                "`evaluate_dictionary` at all points."
-            )
+            raise ParameterError("The dictionary has no values at all points. Make it with values, too.")
         return self._known
 
     @cached_property
     def _known(self) -> Array | None:
         """`values`, or None if they are not known."""
-        if self.trajectory is not None and self.matrices.torsions is not None:
-            return torsion_values(self.trajectory.positions, self.matrices.torsions[self.selection.indices])
-        known = None if self.dictionary is None else self.dictionary.values
-        return None if known is None or len(known) != self._size else known[:, self.selection.indices]
+        known = self.dictionary.values
+        return None if known is None or len(known) != len(self.data) else known[:, self.selection.indices]
 
     @property
     def _periods(self) -> Array | None:
         """The periods of the picked functions."""
-        if self.matrices.torsions is not None:
-            return np.full(self.D, 2 * np.pi)
-        periods = None if self.dictionary is None else self.dictionary.periods
+        periods = self.dictionary.periods
         return None if periods is None else periods[self.selection.indices]
-
-    @property
-    def _size(self) -> int:
-        """The number of all frames or points."""
-        return len(self.trajectory.positions if self.trajectory is not None else np.asarray(self.data))
 
     # ------------------------------------------------------------------------------------------- into files
 
     def to_table(self, path: str | Path) -> None:
-        """Write `values` as a table, .csv or .parquet (extra `files`): the number of the frame or point, then one
-        column for each picked function, headed by its label.
+        """Write `values` as a .csv table: the number of the frame or point, then one column for each picked function,
+        headed by its label.
         """
-        path = as_table_path(path)
-        write_whole(path, self.table_content(path.suffix.lower()))
+        write_whole(as_table_path(path), self.table_content())
 
-    def table_content(self, kind: str) -> str | bytes:
-        """The content of a table file of this kind, ".csv" or ".parquet"."""
-        heads, values = [self._noun, *(str(label) for label in self.labels)], self.values()
-        if kind == ".parquet":
-            polars, buffer = optional("polars", "files", "Writing .parquet files"), io.BytesIO()
-            columns = [np.arange(len(values)), *values.T]
-            polars.DataFrame(dict(zip(heads, columns, strict=True))).write_parquet(buffer)
-            return buffer.getvalue()
+    def table_content(self) -> str:
+        """The text of a .csv table."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(heads)
-        writer.writerows([number, *row] for number, row in enumerate(values.tolist()))
+        writer.writerow([self._noun, *(str(label) for label in self.labels)])
+        writer.writerows([number, *row] for number, row in enumerate(self.values().tolist()))
         return text.getvalue()
 
     def to_plumed(self, path: str | Path) -> None:
-        """Write a PLUMED input file with one TORSION line for each picked torsion.
+        """Write a PLUMED input file with one line for each picked distance, angle or torsion.
 
         Atoms have their numbers in the file, counted from 1 as in PLUMED.
         """
@@ -275,11 +245,12 @@ class Coordinates(html.Shown):
 
     def plumed_content(self) -> str:
         """The text of a PLUMED input file."""
-        if self.torsions is None:
+        if self.atoms is None:
             raise ParameterError(
-                "Only torsions of a trajectory can be written for PLUMED, and these functions are not torsions."
+                "Only distances, angles and torsions of a molecule can be written for PLUMED, and the atoms of these "
+                "functions are not known."
             )
-        return plumed_text(self.torsions, self.labels)
+        return plumed_text(self.atoms, self.labels)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; values that are not finite become None."""
@@ -287,7 +258,7 @@ class Coordinates(html.Shown):
         return {
             "source": None if self.trajectory is None else self.trajectory.source,
             "labels": [plain(label) for label in self.labels],
-            "torsions": None if self.torsions is None else self.torsions.tolist(),
+            "atoms": None if self.atoms is None else [list(row) for row in self.atoms],
             "D": self.D,
             "D_is": "given" if self.scan is None else "recommended" if self.scan.supported else "not supported",
             "dimensions": None if self.scan is None else [self._row_dict(row) for row in self.scan.rows],
@@ -300,7 +271,7 @@ class Coordinates(html.Shown):
             "points": self.points.tolist(),
             "neighbours": self.tangents.neighbours,
             "point_log_losses": [plain(value) for value in self.point_log_losses.tolist()],
-            "undetermined": [{"point": int(self.checks.at[i]), "reason": self.checks.reasons[i]} for i in bad],
+            "undetermined": [{"point": int(self.checks.at[i]), "reason": self.checks.reason(i)} for i in bad],
             "selection": self.selection.as_dict(),
             "unit": self.unit,
             "seconds": self.seconds,
@@ -337,12 +308,11 @@ class Coordinates(html.Shown):
     def title(self) -> str:
         """One line: how many functions were picked, and from what."""
         if self.trajectory is None:
-            N, B = np.asarray(self.data).shape
-            of, kind = f"points in {B} dimensions", "functions"
+            of = f"points in {self.data.shape[1]} dimensions"
         else:
-            N, of, kind = len(self.trajectory.positions), f"frames of {len(self.trajectory.numbers)} atoms", "torsions"
+            of = f"frames of {len(self.trajectory.numbers)} atoms"
             of += f" of {self.trajectory.source}" if self.trajectory.source else ""
-        return f"{self.D} of {len(self.matrices.labels)} {kind}, at {len(self.points)} of {N:,} {of}"
+        return f"{self.D} of {len(self.matrices.labels)} functions, at {len(self.points)} of {len(self.data):,} {of}"
 
     @property
     def summary(self) -> list[str]:
@@ -366,19 +336,16 @@ class Coordinates(html.Shown):
         mask = self.checks.undetermined
         if not mask.any():
             return f"undetermined {self._noun}s: none"
-        left = "counted all the same" if self.undetermined.any() else "left out"
-        left += ", leave_out=True leaves them out" if self.undetermined.any() and not mask.all() else ""
-        return f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, {left} ({self.checks.summary})"
+        angle = self.checks.angles.max()
+        return (
+            f"undetermined {self._noun}s: {int(mask.sum())} of {len(mask)}, counted all the same (their tangent spaces "
+            f"are uncertain by 15° to {angle:.0f}°)"
+        )
 
     @property
     def _dimension_line(self) -> str:
         share = f"{self.tangents.explained.mean():.0%} of the variance of a neighbourhood is in {self.D} directions"
         return f"dimension: {f'D = {self.D} was given' if self.scan is None else self.scan.reason}; {share}"
-
-    @property
-    def heads(self) -> tuple[str, str, str]:
-        """The headings of `rows`."""
-        return "picked", "moves", "best replacement (loss with it)"
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
@@ -395,34 +362,22 @@ class Coordinates(html.Shown):
         """How far a picked function moves: ± a standard deviation, of angles in degrees."""
         if self.spread is None:
             return "–"
-        angle = self._periods is not None and np.isclose(self._periods[i], 2 * np.pi)
+        angle = self._periods is not None and np.isclose(self._periods[i], TURN)
         return f"± {np.degrees(self.spread[i]):.0f}°" if angle else f"± {number(float(self.spread[i]), 3)}"
 
-    def __str__(self) -> str:
-        rows = [self.heads, *(tuple(map(printable, row)) for row in self.rows)]
-        first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
-        lines = [self.title, *(f"  {name:<{first}}  {moves:>{second}}  {other}" for name, moves, other in rows)]
-        lines += [f"  {printable(line)}" for line in self.summary]
-        if self.scan is not None:
-            lines += [f"  {line}" for line in str(self.scan).splitlines()[:-1]]  # the reason is above
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        return html.result(
-            self.title,
-            self.verdict,
-            html.table(self.heads, self.rows),
-            *(f"<p>{html.escape(line)}</p>" for line in self.summary[1:]),
-            notes=self.notes,
+    def overview(self) -> html.Summary:
+        """What is shown of the answer."""
+        scan = [] if self.scan is None else str(self.scan).splitlines()[:-1]  # the reason is in the summary
+        heads = ("picked", ">moves", "best replacement (loss with it)")
+        return html.Summary(
+            self.title, self.quality, [self.verdict], heads, self.rows, [*self.summary[1:], *scan], self.notes
         )
 
 
 def as_table_path(path: str | Path, what: str = "to_table") -> Path:
     """The path of a table to write; raises an error, before any work, if it cannot be written."""
     path = Path(path)
-    if path.suffix.lower() not in TABLES:
-        raise ParameterError(f"{what} writes .csv and .parquet files. Name the file {path.with_suffix('.csv')}.")
-    if path.suffix.lower() == ".parquet":
-        optional("polars", "files", "Writing .parquet files")
+    if path.suffix.lower() != ".csv":
+        raise ParameterError(f"{what} writes .csv files. Name the file {path.with_suffix('.csv')}.")
     check_writable(path, what)
     return path

@@ -22,14 +22,14 @@ LEADING = 10  # variances of a neighbourhood that are kept, if D is smaller (cho
 # this takes 0.7 ms a query, and leaves of 16 points take 2.8 ms
 TREE_DIMENSIONS = 15
 # neighbours for each of D + 1 unknowns, the directions and the centre (derived from `check_points`: if ten more
-# directions have a tenth of the variance each, a direction is off by at most 14°)
+# directions have a tenth of the variance each, a direction is off by at most 14°, and the tangent space is determined)
 FEWEST = 10
 # neighbours of a point, in units of N^(2/3), for shapes of a molecule and for other points (measured: the loss of
 # ethanol is least with 300 to 700 of 16,000 frames; for 10,000 frames of alanine dipeptide, 464 neighbours leave 20 of
 # 100 tangent spaces undetermined for D = 2 and D = 4, and 100 leave 80; the coordinates of swiss rolls of 1,000 points
 # are found with 20 to 40)
 SHAPES, POINTS = 1.0, 0.3
-BLOCK = 64  # points between two calls of the callback: at most half a second in 252 dimensions
+BLOCK = 8  # points between two calls of the callback: a tenth of the default, for an early estimate of the time
 
 
 @dataclass(frozen=True)

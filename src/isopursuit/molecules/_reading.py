@@ -1,7 +1,6 @@
-"""Molecules from files and objects, by MDAnalysis (extra `chem`); NumPy archives need no other package.
+"""Molecules from files and objects of MDAnalysis (extra `chem`), and from NumPy archives, which need no other package.
 
-Objects of mdtraj and ASE become a Universe of MDAnalysis, so elements, selections in words, bonds and periodic boxes
-are handled in one way.
+MDAnalysis guesses elements, selects atoms in words, finds missing bonds and makes molecules whole.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from isopursuit.errors import DataTypeError, FileError, ParameterError, optional
 from isopursuit.molecules._elements import SYMBOLS
 
 LAYOUTS = (("R", "z"), ("coords", "nuclear_charges"))  # arrays of MD17 and sGDML; of rMD17
-NANOMETRE = 10.0  # Å
 # Å: longer than any bond, shorter than what a molecule that a periodic box cuts shows. A box narrower than this is a
 # placeholder, such as the 1 × 1 × 1 of many PDB files (chosen)
 LONGEST_BOND = 4.0
@@ -72,69 +70,54 @@ def open_file(path: Path, topology: Path | None) -> Any:
 
 
 def as_group(data: Any) -> Any:
-    """The atoms of an object of MDAnalysis, mdtraj or ASE, as an AtomGroup."""
+    """The atoms of an object of MDAnalysis, as an AtomGroup."""
     group = getattr(data, "atoms", None)
     if hasattr(group, "universe") and hasattr(group, "indices"):
         return group
-    if hasattr(data, "xyz") and hasattr(getattr(data, "topology", None), "atoms"):
-        return _of_mdtraj(data)
-    frames: list[Any] = list(data) if isinstance(data, list | tuple) else [data]
-    if frames and all(hasattr(frame, "numbers") and hasattr(frame, "positions") for frame in frames):
-        return _of_ase(frames)
     raise DataTypeError(
-        f"A trajectory cannot be made from {type(data).__name__}. Pass a Trajectory, the path of a file, a Universe or "
-        "an AtomGroup of MDAnalysis, a Trajectory of mdtraj, or a list of ASE Atoms."
+        f"A trajectory cannot be made from {type(data).__name__}. Pass the path of a file, a Universe or an AtomGroup "
+        "of MDAnalysis, or a Trajectory of arrays."
     )
 
 
-def _of_mdtraj(data: Any) -> Any:
-    atoms, residues = list(data.topology.atoms), list(data.topology.residues)
-    attributes = {
-        "names": [atom.name for atom in atoms],
-        "elements": [atom.element.symbol if atom.element is not None else "" for atom in atoms],
-        "bonds": [(one.index, other.index) for one, other in data.topology.bonds],
-        "resnames": [residue.name for residue in residues],
-        "resids": [residue.resSeq for residue in residues],
-    }
-    boxes = None
-    if data.unitcell_lengths is not None:
-        boxes = np.hstack([NANOMETRE * data.unitcell_lengths, data.unitcell_angles])
-    places = [atom.residue.index for atom in atoms]
-    return _universe(NANOMETRE * data.xyz, boxes, places, {key: value for key, value in attributes.items() if value})
-
-
-def _of_ase(frames: Sequence[Any]) -> Any:
-    symbols = list(frames[0].symbols)
-    for i, frame in enumerate(frames):
-        if list(frame.symbols) != symbols:
-            raise FileError(
-                f"Frame {i} is {frame.symbols}, frame 0 is {frames[0].symbols}. All frames must be the same molecule, "
-                "with atoms in the same order."
-            )
-    periodic = all(np.all(frame.pbc) for frame in frames)
-    # MDAnalysis has boxes in one orientation only, and shapes do not depend on it
-    turned = [(frame.positions @ frame.cell.standard_form()[1].T if periodic else frame.positions) for frame in frames]
-    boxes = np.array([frame.cell.cellpar() for frame in frames]) if periodic else None
-    return _universe(np.array(turned), boxes, [0] * len(symbols), {"elements": symbols})
-
-
-def _universe(positions: Array, boxes: Array | None, places: Sequence[int], attributes: dict[str, Any]) -> Any:
-    """All atoms of a Universe in memory; `places` are the numbers of the atoms' residues."""
-    mdanalysis = optional("MDAnalysis", "chem", "Reading objects of other packages")
+def group_of(positions: Array, numbers: Indices, names: Sequence[str], residues: Sequence[str]) -> Any:
+    """The atoms of arrays as an AtomGroup at the given positions (atoms, 3), for selections in words."""
+    mdanalysis = optional("MDAnalysis", "chem", "Selecting atoms in words")
+    owners = list(dict.fromkeys(residues))
+    found = [re.fullmatch(r"(?:.*/)?(.*?)(-?\d+)?", owner) for owner in owners]
+    places = [owners.index(residue) for residue in residues]
     with _quiet():
-        made = mdanalysis.Universe.empty(len(places), max(places) + 1, atom_resindex=places, trajectory=True)
-        for name, values in attributes.items():
-            made.add_TopologyAttr(name, values)
-        sizes = None if boxes is None else boxes.astype(np.float32)
-        return made.load_new(positions.astype(np.float32), order="fac", dimensions=sizes).atoms
+        made = mdanalysis.Universe.empty(len(numbers), len(owners), atom_resindex=places, trajectory=True)
+        made.add_TopologyAttr("names", list(names))
+        made.add_TopologyAttr("elements", [SYMBOLS[z] for z in numbers.tolist()])
+        made.add_TopologyAttr("resnames", [one[1] if one else "" for one in found])
+        made.add_TopologyAttr("resids", [int((one and one[2]) or i) for i, one in enumerate(found, start=1)])
+        made.atoms.positions = positions
+    return made.atoms
 
 
-def read_group(group: Any, atoms: object, stride: int, source: str) -> dict[str, Any]:
+def selected(group: Any, words: str) -> Any:
+    """The atoms of a group that a selection in the words of MDAnalysis names; "heavy" are all except hydrogen."""
+    known = {"heavy": group[_numbers(group) != 1]} if re.search(r"\bheavy\b", words) else {}
+    with _quiet():
+        try:
+            return group.select_atoms(re.sub(r"\bheavy\b", "group heavy", words), **known)
+        except Exception as error:  # noqa: BLE001 - any MDAnalysis error about the words becomes one line
+            raise ParameterError(
+                f"The selection {words!r} is not understood by MDAnalysis: {one_line(error)}. Use 'heavy', 'all', a "
+                "list of numbers, or a selection in the words of MDAnalysis."
+            ) from None
+
+
+def read_group(group: Any, atoms: object, stride: int) -> dict[str, Any]:
     """The fields of a trajectory of some atoms; reading does not change the current frame of their Universe."""
     universe = group.universe
-    source = source or Path(str(getattr(universe, "filename", None) or "the trajectory")).name
+    file = getattr(universe.trajectory, "filename", None) or getattr(universe, "filename", None)
+    source = Path(str(file or "the trajectory")).name
     numbers = _numbers(universe.atoms)
     chosen = _chosen(group, atoms, numbers, source)
+    if not len(chosen):
+        raise ParameterError(f"{source}: the selection {str(atoms)[:60]} has no atoms. Select some.")
     count = -(-len(universe.trajectory) // stride)
     size = count * len(chosen) * 3 * 8
     if size > MAX_BYTES:
@@ -180,15 +163,7 @@ def _chosen(group: Any, atoms: object, numbers: Indices, source: str) -> Any:
     if atoms is None or (isinstance(atoms, str) and atoms == "heavy"):
         _refuse_water(group, source)
     if isinstance(atoms, str) and atoms not in ("all", "heavy"):
-        heavy = group.universe.atoms[numbers != 1]
-        with _quiet():
-            try:
-                chosen = group.select_atoms(re.sub(r"\bheavy\b", "group heavy", atoms), heavy=heavy)
-            except Exception as error:  # noqa: BLE001 - any MDAnalysis error about the words becomes one line
-                raise ParameterError(
-                    f"atoms={atoms!r} is not understood by MDAnalysis: {one_line(error)}. Use 'heavy', 'all', a list "
-                    "of numbers, or a selection in the words of MDAnalysis."
-                ) from None
+        chosen = selected(group, atoms)
     elif isinstance(atoms, str) or atoms is None:
         chosen = group[numbers[group.indices] != 1] if atoms == "heavy" else group
     else:
@@ -268,7 +243,9 @@ class _Molecules:
 
     def __init__(self, chosen: Any, numbers: Indices) -> None:
         complete = _complete_bonds(chosen) is not None
-        parts = chosen.fragments if complete else [chosen.residues.atoms]
+        # without bonds: the residues from the first of these atoms to the last
+        residues = chosen.universe.residues[chosen.resindices.min() : chosen.resindices.max() + 1]
+        parts = chosen.fragments if complete else [residues.atoms.select_atoms("not water"), chosen]
         self.around = chosen.universe.atoms[np.unique(np.concatenate([part.indices for part in parts]))]
         self.own = np.searchsorted(self.around.indices, chosen.indices)
         copy = optional("MDAnalysis", "chem", "Periodic boxes").Merge(self.around)

@@ -9,44 +9,26 @@ implicit solvent. The files' entry `provenance` says how.
 from __future__ import annotations
 
 from importlib.resources import as_file, files
-from pathlib import Path
 
 import numpy as np
 
-from isopursuit.errors import FileError
 from isopursuit.molecules.trajectory import Trajectory, as_trajectory
 
-ETHANOL_NUMBERS = (6, 6, 8, 1, 1, 1, 1, 1, 1)  # C of CH2, C of CH3, O, then the hydrogens of CH2, CH3 and OH
+# atoms: C of CH2, C of CH3, O, then the hydrogens of CH2, CH3 and OH
 ETHANOL_BONDS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (2, 8))
-LONGEST_BOND = 1.9  # Å: longer than any bond of ethanol at any temperature at which it is stable
 STORED_UNIT = 0.001  # Å: the positions of the peptide are stored as integers of this unit
 
 
-def load_ethanol(path: str | Path | None = None) -> Trajectory:
-    """Ethanol, with atoms in the order of MD17 and bonds `ETHANOL_BONDS`.
-
-    Parameters
-    ----------
-    path : str or Path, optional
-        A file of MD17, rMD17 or your own. Default: the 16,000 frames that come with the package.
+def load_ethanol() -> Trajectory:
+    """Ethanol: 16,000 frames, with atoms in the order of MD17 and bonds `ETHANOL_BONDS`.
 
     Examples
     --------
     >>> load_ethanol()
     Trajectory(16000 frames of 9 atoms CCOHHHHHH, ethanol.npz)
     """
-    if path is None:
-        with as_file(files("isopursuit") / "data" / "ethanol.npz") as embedded:
-            return as_trajectory(embedded)
-    trajectory = as_trajectory(path)
-    if trajectory.numbers.tolist() != list(ETHANOL_NUMBERS):
-        raise FileError(
-            f"{trajectory.source} contains {''.join(trajectory.symbols)}, not ethanol in the order of MD17, CCOHHHHHH."
-        )
-    i, j = np.array(ETHANOL_BONDS).T
-    if np.linalg.norm(trajectory.positions[0, i] - trajectory.positions[0, j], axis=1).max() > LONGEST_BOND:
-        raise FileError(f"{trajectory.source}: the atoms must be ordered as in MD17, with the bonds {ETHANOL_BONDS}.")
-    return trajectory
+    with as_file(files("isopursuit") / "data" / "ethanol.npz") as embedded:
+        return as_trajectory(embedded)
 
 
 def load_alanine_dipeptide() -> Trajectory:

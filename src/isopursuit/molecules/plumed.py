@@ -1,4 +1,4 @@
-"""Torsions as collective variables of PLUMED: an input file with TORSION lines and a PRINT line."""
+"""Distances, angles and torsions as collective variables of PLUMED: an input file with a PRINT line."""
 
 from __future__ import annotations
 
@@ -8,49 +8,44 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from isopursuit.errors import LabelError, ParameterError, ShapeError, printable
+from isopursuit.errors import LabelError, ParameterError, printable
 
 SPELLED = {"φ": "phi", "ψ": "psi", "ω": "omega", "χ": "chi", "–": "-"}  # the file is plain ASCII
+ACTIONS = {2: "DISTANCE", 3: "ANGLE", 4: "TORSION"}  # of PLUMED, for so many atoms
 STRIDE = 100  # simulation steps between two lines of COLVAR, as in PLUMED's tutorials
 
 
-def plumed_text(torsions: ArrayLike, labels: Sequence[object]) -> str:
-    """A PLUMED input file that computes torsions in radians.
+def plumed_text(functions: Sequence[Sequence[int]], labels: Sequence[object]) -> str:
+    """A PLUMED input file that computes distances, angles and torsions, in PLUMED's units: nm and radians.
 
     Parameters
     ----------
-    torsions : array_like (D, 4)
-        The atoms of each torsion, by their numbers in the simulation file, from 0 (`Trajectory.serials`). PLUMED counts
-        from 1.
+    functions : sequence of 2, 3 or 4 atoms each
+        Atoms by their numbers in the simulation file, from 0 (`Trajectory.serials`). PLUMED counts from 1.
     labels : sequence of str
-        The names of the torsions, as made by `torsion_labels`; φ becomes `phi`.
+        The names of the functions, as made by `internal_labels`; φ becomes `phi`.
 
     Examples
     --------
     >>> print(plumed_text([[4, 6, 8, 14]], ["φ (ACE:C–ALA:N–ALA:CA–ALA:C)"]))  # doctest: +ELLIPSIS
-    # Torsions picked by isopursuit ...
+    # Coordinates picked by isopursuit ...
     # phi: phi (ACE:C-ALA:N-ALA:CA-ALA:C)
     phi: TORSION ATOMS=5,7,9,15
     PRINT ARG=phi FILE=COLVAR STRIDE=100
     <BLANKLINE>
     """
-    rows = np.asarray(torsions)
-    if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or rows.dtype.kind not in "iu":
-        raise ShapeError(f"torsions must be whole numbers (D, 4); they are {rows.dtype} {rows.shape}.")
-    if rows.min() < 0 or any(len(set(row)) < 4 for row in rows.tolist()):
-        raise ParameterError("A torsion needs four different atoms, numbered from 0.")
+    rows = [tuple(int(atom) for atom in row) for row in functions]
+    if not rows or any(len(row) not in ACTIONS or len(set(row)) < len(row) or min(row) < 0 for row in rows):
+        raise ParameterError(f"Functions need 2, 3 or 4 different atoms each, numbered from 0; they are {rows}.")
     if len(rows) != len(labels):
-        raise LabelError(f"{len(rows)} torsions have {len(labels)} labels. Pass one for each.")
+        raise LabelError(f"{len(rows)} functions have {len(labels)} labels. Pass one for each.")
     texts = [str(label) for label in labels]
     names = plumed_labels(texts)
-    lines = [f"# Torsions picked by isopursuit {version('isopursuit')}, in radians; atoms are numbered from 1."]
+    lines = [f"# Coordinates picked by isopursuit {version('isopursuit')}; atoms are numbered from 1."]
     lines += [f"# {name}: {_ascii(printable(text))}" for name, text in zip(names, texts, strict=True)]
     lines += [
-        f"{name}: TORSION ATOMS={','.join(str(atom + 1) for atom in row)}"
-        for name, row in zip(names, rows.tolist(), strict=True)
+        f"{name}: {ACTIONS[len(row)]} ATOMS={','.join(str(atom + 1) for atom in row)}"
+        for name, row in zip(names, rows, strict=True)
     ]
     lines.append(f"PRINT ARG={','.join(names)} FILE=COLVAR STRIDE={STRIDE}")
     return "\n".join(lines) + "\n"
@@ -67,7 +62,7 @@ def plumed_labels(labels: Sequence[str]) -> tuple[str, ...]:
     ('omega_ACE', 'omega_ALA')
     """
     # φ of "φ (ACE:C–ALA:N–ALA:CA–ALA:C)"; the atoms of "C0–C1–O2–H3 torsion"
-    short = [_plain(label.split(" (")[0].removesuffix(" torsion")) for label in labels]
+    short = [_plain(re.sub(r" (torsion|angle|distance)$", "", label.split(" (")[0])) for label in labels]
     often = Counter(short)
     names = [
         _plain(f"{name}_{_residue(label)}") if often[name] > 1 else name

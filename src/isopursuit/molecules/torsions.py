@@ -1,4 +1,4 @@
-"""Dictionaries of torsions, with the names that chemists use.
+"""Torsions of a molecule, and labels with the names that chemists use.
 
 In a peptide φ is C–N–CA–C with the first C in the residue before, ψ is N–CA–C–N with the last N in the residue after,
 and ω is CA–C–N–CA across two residues (IUPAC-IUB, Biochemistry 1970). The methyl groups of the caps ACE and NME stand
@@ -8,19 +8,16 @@ for CA. χ1, χ2, … follow the side chain: N–CA–CB–CG, CA–CB–CG–CD
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import combinations
+from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from isopursuit._core.types import Indices
-from isopursuit.errors import ParameterError, ShapeError, unknown_option
+from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.molecules._geometry import sines
 from isopursuit.molecules.trajectory import Trajectory, find_bonds
 
-ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))  # the paper's
 PEPTIDE_BOND = 2.0  # Å: C and N of two residues that are nearer in the first frame are bonded (bonds are 1.33 Å long)
 MIN_SINE = 0.1  # torsions are left out if bonds are within 6° of a line, as at a triple bond (chosen; sp² bonds: 60°)
 SAMPLES = 100  # most frames at which this is checked: enough for a median
@@ -29,41 +26,33 @@ CHARMM_CAPS = {"CAY": "CA", "CY": "C", "NT": "N", "CAT": "CA"}  # caps that are 
 SIDE = "ABGDEZH"  # letters in names of side-chain atoms: alpha, beta, gamma, …
 RINGS = ("PHE", "TYR", "TRP", "HIS", "HID", "HIE", "HIP", "HSD", "HSE", "HSP", "PRO")  # χ3 would be inside a ring
 
-TorsionKind = Literal["bonds", "rotatable", "all"]
-Path = tuple[int, int, int, int]
+TorsionKind = Literal["rotatable", "bonds"]
+Path = tuple[int, ...]
+KINDS = {2: "distance", 3: "angle", 4: "torsion"}  # of a function of so many atoms
 
 
-def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds") -> Indices:
-    """A dictionary of torsions of a molecule, (P, 4), as positions of atoms in this trajectory.
+def torsion_rows(trajectory: Trajectory, kind: TorsionKind = "bonds") -> Indices:
+    """Torsions of a molecule, (P, 4), as positions of atoms in this trajectory.
 
     Parameters
     ----------
     trajectory : Trajectory
         The molecule; `find_bonds` gives its bonds.
-    kind : {"bonds", "rotatable", "all"} or array_like (P, 4)
+    kind : {"bonds", "rotatable"}
         "bonds": every torsion along three bonds. "rotatable": one for each bond about which one part of the molecule
-        turns against the other, the amide bonds of peptides included. "all": any four atoms in the paper's six orders.
-        Rows of your own are returned as an array.
+        turns against the other, the amide bonds of peptides included.
 
     Examples
     --------
     >>> from isopursuit.molecules import load_ethanol
     >>> ethanol = load_ethanol()
-    >>> [len(torsion_rows(ethanol, kind)) for kind in ("bonds", "rotatable", "all")]
-    [12, 2, 756]
-    >>> torsion_labels(ethanol, torsion_rows(ethanol, "rotatable"))
+    >>> [len(torsion_rows(ethanol, kind)) for kind in ("bonds", "rotatable")]
+    [12, 2]
+    >>> internal_labels(ethanol, torsion_rows(ethanol, "rotatable"))
     ('O2–C0–C1–H5 torsion', 'C1–C0–O2–H8 torsion')
     """
-    if not isinstance(kind, str):
-        rows = np.asarray(kind)
-        if rows.ndim != 2 or rows.shape[1] != 4 or not rows.size or rows.dtype.kind not in "iu":
-            raise ShapeError(f"torsions must be whole numbers (P, 4); they are {rows.dtype} {rows.shape}.")
-        return rows.astype(np.intp)
     if kind not in get_args(TorsionKind):
         raise unknown_option("torsions", kind, get_args(TorsionKind))
-    if kind == "all":
-        quadruples = np.array(list(combinations(range(len(trajectory.numbers)), 4)), dtype=np.intp).reshape(-1, 4)
-        return quadruples[:, ORDERINGS].reshape(-1, 4)
     bonds = find_bonds(trajectory)
     rows = bond_torsions(bonds)
     if rows.size:
@@ -75,20 +64,20 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind | ArrayLike = "bonds"
         paths = _one_for_each(rotatable_bonds(bonds), paths, chemist)
     if not paths:
         raise ParameterError(
-            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r}. Select more atoms, "
-            'give a topology with bonds, or use "all".'
+            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r}. Select more atoms, for "
+            "example atoms='all', or give a topology with bonds."
         )
     return np.array([chemist.oriented(path) for path in paths], dtype=np.intp)
 
 
-def torsion_labels(trajectory: Trajectory, rows: ArrayLike) -> tuple[str, ...]:
-    """The label of each torsion: "φ (ACE:C–ALA:N–ALA:CA–ALA:C)" if names of atoms are known.
+def internal_labels(trajectory: Trajectory, functions: Iterable[Sequence[int]]) -> tuple[str, ...]:
+    """The labels of distances, angles and torsions, such as "φ (ACE:C–ALA:N–ALA:CA–ALA:C)" if names of atoms are known.
 
-    Torsions without a common name are labelled by their atoms: "ACE:O–ACE:C–ALA:N–ALA:CA torsion". If the atoms have no
-    unique names, labels consist of symbols and numbers in the file, from 0: "C0–C1–O2–H3 torsion".
+    Functions without a common name are labelled by their atoms: "ACE:O–ACE:C–ALA:N–ALA:CA torsion". If the atoms have
+    no unique names, labels consist of symbols and numbers in the file, from 0: "C0–C1 distance".
     """
     chemist = _Chemist(trajectory)
-    return tuple(chemist.label((a, b, c, d)) for a, b, c, d in np.asarray(rows).tolist())
+    return tuple(chemist.label(tuple(int(atom) for atom in atoms)) for atoms in functions)
 
 
 def bond_torsions(bonds: Iterable[tuple[int, int]]) -> Indices:
@@ -154,29 +143,27 @@ class _Chemist:
 
     def oriented(self, path: Path) -> Path:
         """The path in the direction of its definition; the torsion is the same in both directions."""
-        back = path[3], path[2], path[1], path[0]
+        back = path[::-1]
         return back if not self._name(path) and self._name(back) else path
 
-    def name(self, path: Path) -> str:
-        """φ, ψ, ω, χ1, … or an empty string."""
-        return self._name(self.oriented(path))
-
     def label(self, path: Path) -> str:
+        kind = KINDS[len(path)]
         if not self.knows:
             symbols, serials = self.trajectory.symbols, self.trajectory.serials
-            return "–".join(f"{symbols[a]}{serials[a]}" for a in path) + " torsion"
-        name = self.name(path)
+            return "–".join(f"{symbols[a]}{serials[a]}" for a in path) + f" {kind}"
         atoms = self.oriented(path)
         text = "–".join(f"{self.residues[a]}:{self.names[a]}" if self.residues[a] else self.names[a] for a in atoms)
-        return f"{name} ({text})" if name else f"{text} torsion"
+        name = self._name(atoms)
+        return f"{name} ({text})" if name else f"{text} {kind}"
 
     def rank(self, path: Path) -> tuple[bool, int, int, int]:
         """Torsions with a name come first, then those with the heaviest ends, then those with the lowest numbers."""
         ends = int(self.trajectory.numbers[path[0]] + self.trajectory.numbers[path[3]])
-        return not self.name(path), -ends, path[0], path[3]
+        return not self._name(self.oriented(path)), -ends, path[0], path[3]
 
     def _name(self, path: Path) -> str:
-        if not self.knows:
+        """φ, ψ, ω, χ1, … or an empty string."""
+        if not self.knows or len(path) != 4:
             return ""
         residue = [self.owners[a] for a in path]
         match [self.roles[a] for a in path]:

@@ -18,11 +18,19 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.data._files import check_file
 from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError
 from isopursuit.molecules._elements import RADII, SYMBOLS
-from isopursuit.molecules._reading import LONGEST_BOND, as_atoms, as_group, open_file, read_archive, read_group
+from isopursuit.molecules._reading import (
+    LONGEST_BOND,
+    as_atoms,
+    as_group,
+    group_of,
+    open_file,
+    read_archive,
+    read_group,
+    selected,
+)
 
 CLOSEST = 0.4  # Å: no two nuclei are closer, so closer positions are in another unit (H–H is 0.74 Å)
 STRETCH = 1.2  # longest bond, relative to the sum of the covalent radii (as in many programs)
-TORSION = 4  # atoms of a torsion
 LISTED = 30  # most atoms that are listed one by one; larger molecules are shown as a formula
 
 Bonds = tuple[tuple[int, int], ...]
@@ -91,7 +99,8 @@ class Trajectory:
             self._set("bonds", tuple(pairs))
 
     def select(self, atoms: str | ArrayLike) -> Trajectory:
-        """The trajectory of some atoms: "heavy" (all except hydrogen), "all", or their positions in this trajectory.
+        """The trajectory of some atoms: "heavy" (all except hydrogen), "all", a selection in the words of MDAnalysis,
+        or their positions in this trajectory.
 
         Examples
         --------
@@ -99,16 +108,14 @@ class Trajectory:
         >>> load_ethanol().select([0, 1, 2, 8])
         Trajectory(16000 frames of 4 atoms CCOH, ethanol.npz)
         """
-        if isinstance(atoms, str):
-            if atoms not in ("heavy", "all"):
-                raise ParameterError(
-                    f'{self._name}atoms={atoms!r} is not recognized. Use "heavy", "all" or a list of numbers. Only '
-                    "files and objects that MDAnalysis reads take selections in words."
-                )
+        if isinstance(atoms, str) and atoms in ("heavy", "all"):
             chosen = np.flatnonzero((self.numbers != 1) | (atoms == "all"))
+        elif isinstance(atoms, str):
+            chosen = selected(self.group(), atoms).indices
         else:
             chosen = as_atoms(atoms, len(self.numbers))
-        _refuse_few(len(chosen), atoms, self._name)
+        if not len(chosen):
+            raise ParameterError(f"{self._name}the selection {str(atoms)[:60]} has no atoms. Select some.")
         place = {int(atom): i for i, atom in enumerate(chosen)}
         kept = tuple((place[i], place[j]) for i, j in self.bonds or () if i in place and j in place)
         return Trajectory(
@@ -120,6 +127,11 @@ class Trajectory:
             bonds=None if self.bonds is None else kept,
             serials=self.serials[chosen],
         )
+
+    def group(self) -> Any:
+        """The atoms as an AtomGroup of MDAnalysis at the first frame."""
+        blank = ("",) * len(self.numbers)
+        return group_of(self.positions[0], self.numbers, self.names or blank, self.residues or blank)
 
     def take(self, frames: slice | ArrayLike) -> Trajectory:
         """The trajectory at some frames: a slice such as `slice(None, None, 10)`, numbers, or a mask."""
@@ -166,30 +178,42 @@ class Trajectory:
         object.__setattr__(self, name, value)
 
 
+def open_atoms(data: Any, topology: str | Path | None = None) -> Any:
+    """The data as a `Trajectory` if they are one or an archive, otherwise as an AtomGroup, not yet read."""
+    file = Path(data) if isinstance(data, str | Path) else None
+    archive = file is not None and file.suffix.lower() == ".npz"
+    if topology is not None:
+        if file is None or archive:
+            what = type(data).__name__ if file is None else file.name
+            raise ParameterError(f"topology= is for files without atoms; {what} already has them. Leave it out.")
+        check_file(Path(topology))
+    if file is None:
+        return data if isinstance(data, Trajectory) else as_group(data)
+    check_file(file)
+    if archive:
+        return _in_angstrom(Trajectory(**read_archive(file), source=file.name))
+    return open_file(file, None if topology is None else Path(topology))
+
+
 def as_trajectory(
-    data: Any,
-    topology: str | Path | None = None,
-    *,
-    atoms: str | ArrayLike | None = None,
-    stride: int = 1,
+    data: Any, topology: str | Path | None = None, *, atoms: str | ArrayLike | None = None, stride: int = 1
 ) -> Trajectory:
-    """Read a trajectory of one molecule from a file, or from an object of another package.
+    """Read a trajectory of one molecule from a file, or from an object of MDAnalysis.
 
     Molecules that are cut by a periodic box are made whole by their bonds.
 
     Parameters
     ----------
-    data : str, Path, Trajectory, or object of another package
+    data : str, Path, Trajectory, Universe or AtomGroup
         A NumPy archive (.npz) in the layout of MD17, rMD17 or sGDML, optionally with arrays `names`, `residues` and
         `bonds`; another file that MDAnalysis reads (extra `chem`), such as .pdb, .xyz, .gro, .dcd, .xtc, .trr or .nc,
-        where MDAnalysis writes an index next to .xtc and .trr files; an MDAnalysis Universe or AtomGroup, an mdtraj
-        Trajectory, or a list of ASE Atoms.
+        where MDAnalysis writes an index next to .xtc and .trr files; or an object of MDAnalysis.
     topology : str or Path, optional
         The file with the atoms (.pdb, .gro, .psf, .prmtop), for files such as .dcd and .xtc that have only positions.
     atoms : "heavy", "all", str or sequence of int, optional
-        The atoms to read: all except hydrogen, all, a selection in the language of MDAnalysis such as
-        "protein and heavy" (not for archives), or numbers. Default: all. A system with water needs a selection in
-        words, numbers, or "all".
+        The atoms to read: all except hydrogen, all, a selection in the words of MDAnalysis such as
+        "protein and heavy", or numbers. Default: all. A system with water needs a selection in words, numbers, or
+        "all".
     stride : int
         Read only every stride-th frame.
 
@@ -203,32 +227,23 @@ def as_trajectory(
         A bond is far too long: topology and positions do not belong together, or a molecule cannot be made whole.
     """
     as_count(stride, 1, "stride")
-    file = Path(data) if isinstance(data, str | Path) else None
-    if file is not None:
-        check_file(file)
-    if topology is not None:
-        if file is None or file.suffix.lower() == ".npz":
-            what = type(data).__name__ if file is None else file.name
-            raise ParameterError(f"topology= is for files without atoms; {what} already has them. Leave it out.")
-        check_file(Path(topology))
-    given = data if isinstance(data, Trajectory) else None
-    if file is not None and file.suffix.lower() == ".npz":
-        given = Trajectory(**read_archive(file), source=file.name)
-    if given is not None:
-        found = given if atoms is None else given.select(atoms)
-        found = found if stride == 1 else found.take(slice(None, None, stride))
-    else:
-        group = as_group(data) if file is None else open_file(file, None if topology is None else Path(topology))
-        found = Trajectory(**read_group(group, atoms, stride, "" if file is None else file.name))
-        if atoms is not None or len(found.numbers) < len(group.universe.atoms):
-            _refuse_few(len(found.numbers), "of atoms" if atoms is None else atoms, f"{found.source}: ")
-        _refuse_long_bonds(found)
-    if file is not None and len(found.numbers) > 1:
+    opened = open_atoms(data, topology)
+    if isinstance(opened, Trajectory):
+        found = opened if atoms is None else opened.select(atoms)
+        return found if stride == 1 else found.take(slice(None, None, stride))
+    found = Trajectory(**read_group(opened, atoms, stride))
+    _refuse_long_bonds(found)
+    return _in_angstrom(found)
+
+
+def _in_angstrom(found: Trajectory) -> Trajectory:
+    """The trajectory, unless its atoms are so close that the unit must be another."""
+    if len(found.numbers) > 1:
         closest = float(np.min(cKDTree(found.positions[0]).query(found.positions[0], k=[2])[0]))
         if closest < CLOSEST:
             raise FileError(
-                f"{file.name}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; convert "
-                "them."
+                f"{found.source}: two atoms of the first frame are {closest:.3g} apart. Positions must be in Å; "
+                "convert them."
             )
     return found
 
@@ -252,14 +267,6 @@ def find_bonds(trajectory: Trajectory) -> Bonds:
         for (i, j), limit, length in zip(pairs.tolist(), limits.tolist(), lengths.tolist(), strict=True)
         if length <= 2 * limit and np.median(np.linalg.norm(positions[:, i] - positions[:, j], axis=1)) <= limit
     )
-
-
-def _refuse_few(count: int, atoms: object, name: str) -> None:
-    if count < TORSION:
-        raise ParameterError(
-            f"{name}the selection {str(atoms)[:60]} leaves {count} atoms; a torsion needs {TORSION}. Select more, for "
-            "example atoms='all'."
-        )
 
 
 def _refuse_long_bonds(trajectory: Trajectory) -> None:

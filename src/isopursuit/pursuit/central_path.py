@@ -34,18 +34,16 @@ from isopursuit._core.backend import on_host
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.pursuit.products import ColumnProducts
-from isopursuit.pursuit.settings import (
-    DOUBLE_GAP,
-    FAR_SLACK,
-    LEAST_CENTRING,
-    PATH_CONJUGATE_STEPS,
-    PATH_RESIDUAL,
-    PATH_TURNS,
-    SMALL_SHIFT,
-    STALE_TURNS,
-    TO_THE_BOUNDARY,
-)
-from isopursuit.pursuit.truncated import Point, Program, conjugate_gradients, curvature_of
+from isopursuit.pursuit.truncated import STALE_TURNS, Point, Program, conjugate_gradients, curvature_of
+
+PATH_TURNS = 60  # most steps of Newton's method; 7 to 20 are usual (measured: benchmarks/scale.py)
+PATH_CONJUGATE_STEPS = 1000  # most steps of conjugate gradients for one linear system (guess)
+PATH_RESIDUAL = 0.1  # residual of a system, relative to the target of 1 − q (measured: 0.3 stalls at 256 × 10,000,000)
+LEAST_CENTRING = 0.1  # least target of μ, as a share of the gap (guess)
+FAR_SLACK = 10.0  # a column is far from 1 if 1 − q is above this multiple of twice the gap (guess)
+SMALL_SHIFT = 0.3  # S/W relative to H's diagonal, below which systems in the weights need many more steps (guess)
+DOUBLE_GAP = 5e-6  # the gap below which systems in the weights need double precision (guess: 50 times single's eps)
+TO_THE_BOUNDARY = 0.95  # longest step, as a share of the distance to zero weights or slacks (customary: 0.9 to 0.995)
 
 # solves for a right-hand side, to residuals of about a number or less; also returns a start for another right-hand side
 Solver: TypeAlias = Callable[[Array, float, Any], tuple[Array, Any]]

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopursuit._core.linalg import EPS
-from isopursuit._core.types import Array, Indices
+from isopursuit._core.types import Array, Indices, Labels
+from isopursuit.data._units import AS_GIVEN, UnitLength
 from isopursuit.pursuit import _program
 from isopursuit.pursuit.design import Design, Evaluation
 from isopursuit.pursuit.rectangular import RectangularDesign, misfit_of_projection, sum_of_smallest
@@ -29,6 +30,45 @@ from isopursuit.results import Certificate
 REFINED_RESIDUAL = 1e-11  # relative residuals above this are removed by least squares (derived: a tenth of a usual tol)
 NEAR_TIGHT = 1e-6  # 1 − q relative to the largest q, below which a column may help to meet the constraint
 CORRECTIONS = 3  # most least-squares corrections: on the support, then twice with the columns near √q = 1
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How the caller's problem differs from the design.
+
+    Attributes
+    ----------
+    labels, notes
+        Of the caller's matrix.
+    many : bool
+        Whether the caller passed several points. Answers then have one array for each.
+    columns, target : float
+        The caller's columns and target, divided by the design's.
+    order : ndarray, optional
+        Column p of the design is column order[p] of the caller.
+    copies : ndarray, optional
+        If some columns are identical: a number for each column, equal for identical ones.
+    unit_length
+        The divisor of the caller's lengths.
+    """
+
+    labels: Labels | None = None
+    notes: tuple[str, ...] = ()
+    many: bool = False
+    columns: float = 1.0
+    target: float = 1.0
+    order: Indices | None = None
+    copies: Indices | None = None
+    unit_length: UnitLength = AS_GIVEN
+
+    @property
+    def coefficients(self) -> float:
+        """The caller's coefficients, divided by the design's."""
+        return self.target / self.columns
+
+    def numbers(self, P: int) -> Indices:
+        """The caller's numbers of the design's P columns."""
+        return np.arange(P) if self.order is None else self.order
 
 
 @dataclass(frozen=True)
@@ -47,6 +87,13 @@ class Proof:
         primal, dual = self.certificate.primal, self.certificate.dual
         return max(self.certificate.gap, (dual - primal) / primal if primal > 0 else 0.0)
 
+    def in_units_of(self, caller: Caller, penalty: float) -> Proof:
+        """The same proof in the caller's units; its columns are still those of the design."""
+        known, unit = self.certificate, caller.coefficients
+        objective = unit if penalty == 0 else caller.target**2
+        certificate = Certificate(objective * known.primal, objective * min(known.dual, known.primal), known.residual)
+        return Proof(self.support, unit * self.B, unit * self.norms, self.nu / caller.columns, certificate)
+
 
 def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
     """The proof that the weights on the support give, with bounds on its rounding errors."""
@@ -54,13 +101,7 @@ def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
     rho = _program.largest_slope(design.columns, nu)
     scale = 1 / rho if rho > 0 else 0.0
     if isinstance(design, RectangularDesign):
-        B = design.coefficients(evaluation, support)
-        norms = norms_of(B)
-        residual = misfit_of_projection(design.x[:, support], B, design.k)
-        primal = float(norms.sum()) / (1 - residual) if residual < 1 else np.inf
-        return Proof(
-            support, B, norms, scale * nu, Certificate(primal, scale * sum_of_smallest(nu, design.k), residual)
-        )
+        return _certify_projection(design, evaluation, support, scale, nu)
     support, B, (R, norms, missed, rounding) = _feasible(design, evaluation, support)
     total = float(norms.sum())
     terms = (nu.diagonal(axis1=1, axis2=2) if design.given is None else design.given * nu).ravel().tolist()
@@ -74,6 +115,22 @@ def certify(design: Design, evaluation: Evaluation, support: Indices) -> Proof:
         scale = max(min(scale, inner / (design.penalty * square)), 0.0) if square > 0 else 0.0
         residual, primal = 0.0, 0.5 * (missed + rounding) ** 2 + design.penalty * total
         dual = design.penalty * scale * (inner - 0.5 * design.penalty * scale * square)
+    return Proof(support, B, norms, scale * nu, Certificate(primal, dual, residual))
+
+
+def _certify_projection(
+    design: RectangularDesign, evaluation: Evaluation, support: Indices, scale: float, nu: Array
+) -> Proof:
+    """The proof for k columns of more than k rows."""
+    B = design.coefficients(evaluation, support)
+    norms = norms_of(B)
+    total, residual = float(norms.sum()), misfit_of_projection(design.x[:, support], B, design.k)
+    if design.bases is not None:  # X = Q R up to rounding, which adds to the error of X B
+        P = design.shape[1]
+        residual += math.sqrt(P) * P * EPS * float(norms_of(design.columns).max()) * total
+        B = B @ np.swapaxes(design.bases, 1, 2)
+    primal = total / (1 - residual) if residual < 1 else np.inf
+    dual = scale * sum_of_smallest(evaluation.inverse, design.k)
     return Proof(support, B, norms, scale * nu, Certificate(primal, dual, residual))
 
 

@@ -39,9 +39,8 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.errors import RankError
 from isopursuit.pursuit import _program, _sweep
 from isopursuit.pursuit.central_path import follow
+from isopursuit.pursuit.inputs import Watch
 from isopursuit.pursuit.products import ColumnProducts, HostProducts
-from isopursuit.pursuit.progress import Watch
-from isopursuit.pursuit.settings import USUAL_CONJUGATE_STEPS
 from isopursuit.pursuit.truncated import Program, bounds, descend
 from isopursuit.results import relative_gap
 
@@ -51,9 +50,10 @@ TIED_ROUNDING = 1e-12  # by how much √q + √(slack · leverage) may miss 1 in
 FULL_RANK = 1e-7  # least singular value of Y, relative to the largest, that leaves M, which has its square, regular
 SMALL_PENALTY = 1e-3  # λ relative to the largest useful one, below which it does not keep M regular
 KERNEL_COLUMNS = 4096  # columns up to which the kernel solves the whole problem
+MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
+USUAL_PRODUCTS = 1000  # products of all columns with weight in a solve by `follow` (measured: benchmarks/scale.py)
 # (Σw)² / Σw², the number of columns with weight, relative to D(D+1)/2: above, a basic solution is far away (guess)
 NEARLY_DETERMINED = 0.85
-MANY_ROWS, MANY_ROWS_COLUMNS = 128, 1500  # least rows and columns for which the solver for many rows is tried first
 FEWEST_JOINING = 512  # least number of columns that join a cold working set
 SWEEP_ROUNDS = 300  # most rounds of sweeps on one working set
 THIN_ROUNDS = 15  # most of them if M may be singular at the optimum (measured: benchmarks/before_after.py)
@@ -222,12 +222,11 @@ class Design:
         D = self.shape[2]
         return max(FEWEST_JOINING, D * (D + 1) // 2)
 
-    def descend(self, weights: Array, tol: float, watch: Watch | None, *, warm: bool) -> float:
+    def descend(self, weights: Array, tol: float, watch: Watch, *, warm: bool) -> float:
         """Improve weights in place by the solver for many rows (truncated.py); returns the gap."""
-        deadline = np.inf if watch is None else watch.clock.deadline
-        return descend(self.program, weights, tol, watch, warm=warm, deadline=deadline)
+        return descend(self.program, weights, tol, watch, warm=warm, deadline=watch.clock.deadline)
 
-    def follow(self, weights: Array, tol: float, watch: Watch | None) -> float:
+    def follow(self, weights: Array, tol: float, watch: Watch) -> float:
         """Improve weights in place by the solver for many columns near √q = 1 (central_path.py); returns the gap.
 
         If rows are few and few columns have weight, the kernel is faster and finds a basic solution: nothing is done.
@@ -236,7 +235,7 @@ class Design:
         spread_out = float(weights.sum()) ** 2 > NEARLY_DETERMINED * D * (D + 1) / 2 * float(weights @ weights)
         if not (spread_out or self.many_rows):
             return np.inf
-        return follow(self.program, weights, tol, watch, np.inf if watch is None else watch.clock.deadline)
+        return follow(self.program, weights, tol, watch, watch.clock.deadline)
 
     @property
     def program(self) -> Program:
@@ -250,7 +249,7 @@ class Design:
         held = int(np.count_nonzero(weights))
         # compare nine steps of the kernel's interior point (_sweep.pyx) with products of about twice the columns in use
         kernel = 9 * held**2 * (held / 3 + 4 * D)
-        return n == 1 and 2.5 * USUAL_CONJUGATE_STEPS * min(m, 2 * held) * D**2 < kernel
+        return n == 1 and 2.5 * USUAL_PRODUCTS * min(m, 2 * held) * D**2 < kernel
 
     # -------------------------------------------------------------------------------- the answer at some weights
 

@@ -28,7 +28,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import least_majorant, spread
-from isopursuit.pursuit.settings import TO_THE_BOUNDARY
+from isopursuit.pursuit.central_path import TO_THE_BOUNDARY
 from isopursuit.results import relative_gap
 
 ROOT_STEPS = 60  # most steps for the multiplier η; Newton's method needs about 6, bisection 50 (derived)
@@ -161,16 +161,19 @@ def path_point(x: Array, k: int, weights: Array, tau: float) -> PathPoint | None
 
 
 def follow_path(
-    x: Array, k: int, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None
+    x: Array, k: int, weights: Array, tol: float, rounds: int, watch: Callable[[float], bool] | None, *, cold: bool
 ) -> Array:
-    """Weights with a gap of at most tol over these columns (n, m, D), or the best weights found."""
+    """Weights with a gap of at most tol over these columns (n, m, D), or the best weights found.
+
+    The barrier begins as large as the gap, or if `cold` as large as that of a cold start.
+    """
     total = float(weights.sum())
     columns = np.arange(len(weights))
     tau = tol * total / len(weights)
     now = path_point(x, k, np.maximum(weights, EPS * total), tau)
     if now is None or now.gap <= tol:
         return weights
-    tau = min(now.gap, FIRST_COMPLEMENT) * total / len(weights)
+    tau = (FIRST_COMPLEMENT if cold else min(now.gap, FIRST_COMPLEMENT)) * total / len(weights)
     w = np.maximum(weights, tau / FIRST_COMPLEMENT)
     z = tau / w
     now = path_point(x, k, w, tau)

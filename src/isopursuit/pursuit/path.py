@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -13,9 +12,8 @@ from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Label
 from isopursuit.data._matrix import LARGEST, Matrix, as_points
 from isopursuit.errors import ParameterError
-from isopursuit.pursuit.inputs import Goal, as_options, as_targets
+from isopursuit.pursuit.inputs import Callback, Goal, as_options, as_targets
 from isopursuit.pursuit.problem import Problem
-from isopursuit.pursuit.progress import Callback
 from isopursuit.results import Pursuit
 
 
@@ -56,17 +54,17 @@ def lasso_path(
     >>> [len(found.support) for found in path]
     [0, 2]
     """
-    options = as_options(tol, time_limit, callback=callback)
+    options = as_options(tol, time_limit, callback)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
     grid = _grid(penalties, smallest, matrices, targets)
     problem = Problem.of(matrices, many, targets, Goal(None, grid[0]))
     path: list[Pursuit] = []
     for penalty in grid:
-        found = problem.with_penalty(penalty).pursue(options)
+        earlier = path[-1].weights if path and len(path[-1].support) else None
+        found = problem.with_penalty(penalty).pursue(options, earlier)
         path.append(found)
-        options = replace(options, weights=found.weights if len(found.support) else None)
-        if found.status == "stopped" or options.clock.expired:
+        if found.status == "stopped" or options.watch.clock.expired:
             break
     return tuple(path)
 

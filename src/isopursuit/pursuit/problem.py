@@ -12,25 +12,24 @@ from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import Matrix
 from isopursuit.errors import RangeError
-from isopursuit.loss.normalize import Normalization, length_range, normalize, workable
+from isopursuit.loss.normalize import length_range, normalize, workable
 from isopursuit.pursuit import _program
-from isopursuit.pursuit.answer import Caller
+from isopursuit.pursuit.certificate import Caller
 from isopursuit.pursuit.design import Design, build_design
-from isopursuit.pursuit.inputs import Goal, Options, as_weights
+from isopursuit.pursuit.inputs import Goal, Options
 from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.working_set import solve_design
 from isopursuit.results import Pursuit
 
 LARGEST_LOG_SCALE = 600.0  # largest log of a common factor of the columns (derived: objectives stay below e^709)
 FEW_ORDERS = 8.0  # range of lengths, in orders of magnitude, that is safe in float64 (derived: half of its 16 digits)
-SMALL = 2**17  # entries that stay in cache whatever the order: 1 MB
-TRANSPOSED_AT_ONCE = 256  # columns that are transposed at once, which stay in cache
-HASH = 0x9E3779B97F4A7C15  # factor of the first row in a column's hash (any odd number; 2^64 over the golden ratio)
+TRANSPOSED_AT_ONCE = 256  # columns that are transposed at once, which stay in cache (derived: 1 MB at 500 rows)
+HASH = 0x9E3779B97F4A7C15  # factor of the first row in a column's hash (derived: 2^64 over the golden ratio)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A program in canonical form: the order of the columns depends only on their entries, which are scaled to near 1.
+    """A program in canonical form, and how the caller's problem differs from it.
 
     The scale factors are powers of two, so scaling is exact.
     """
@@ -58,24 +57,21 @@ class Problem:
         size = _power_of_two(values)
         order, copies = _canonical_order(values)
         scaled = [_reordered(v, order, size) for v in values]
-        caller = Caller(
-            matrices[0].labels, matrices[0].notes, many, math.exp(log_scale) * size, reach, order, copies
-        )  # fmt: skip
+        first, unit = matrices[0], math.exp(log_scale) * size
+        caller = Caller(first.labels, first.notes, many, unit, reach, order, copies, first.unit_length)
         if goal.k is None:
             return cls(build_design(scaled, aims, goal.penalty / size / reach), caller)
         x = np.stack([v.T for v in scaled])
         if x.shape[2] <= x.shape[1]:
             return cls(RectangularDesign(x, None, 0.0, k=goal.k), caller)
         Q, R = np.linalg.qr(np.swapaxes(x, 1, 2))
-        design = RectangularDesign(np.ascontiguousarray(np.swapaxes(R, 1, 2)), None, 0.0, k=goal.k)
-        return cls(design, replace(caller, bases=Q, rows=x))
+        R = np.ascontiguousarray(np.swapaxes(R, 1, 2))
+        return cls(RectangularDesign(R, None, 0.0, values=x, k=goal.k, bases=Q), caller)
 
     @classmethod
-    def normalized(
-        cls, matrices: list[Matrix], many: bool, goal: Goal, c: float, normalization: Normalization
-    ) -> tuple[Problem, float]:
+    def normalized(cls, matrices: list[Matrix], many: bool, goal: Goal, c: float) -> tuple[Problem, float]:
         """The program on normalized columns times e^(−log_scale), one factor for all points (1 with a penalty)."""
-        parts = [normalize(m.values, c, normalization) for m in matrices]
+        parts = [normalize(m.values, c) for m in matrices]
         log_scale = max(own for _, own in parts) if goal.penalty == 0 else 0.0
         values = [v if own == log_scale else v * np.exp(own - log_scale) for v, own in parts]
         points = [replace(m, values=v) for m, v in zip(matrices, values, strict=True)]
@@ -87,11 +83,9 @@ class Problem:
         unit = self.caller.columns * self.caller.target
         return replace(self, design=replace(self.design, penalty=penalty / unit))
 
-    def pursue(self, options: Options) -> Pursuit:
-        """The answer, in the caller's order and units."""
-        given = as_weights(options.weights, self.design.shape[1])
-        given = given if given is None or self.caller.order is None else given[self.caller.order]
-        start = None if given is None else given / self.caller.coefficients
+    def pursue(self, options: Options, weights: Array | None = None) -> Pursuit:
+        """The answer, in the caller's order and units; `weights` are those of an earlier answer to start from."""
+        start = None if weights is None else weights[self.caller.numbers(len(weights))] / self.caller.coefficients
         return solve_design(self.design, start, self.caller, options)
 
 
@@ -104,13 +98,12 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
     factor = HASH
     for v in values:
         factor = _program.column_keys(np.ascontiguousarray(v), keys, factor)
-    order = keys.argsort()
-    ordered = keys[order]
-    if (ordered[1:] > ordered[:-1]).all():
-        return order, None
-    order = np.argsort(keys, kind="stable")
+    order = keys.argsort(kind="stable")
     keys = keys[order]
-    copy = np.append(False, keys[1:] == keys[:-1])
+    copy = np.zeros(len(keys), dtype=bool)
+    copy[1:] = keys[1:] == keys[:-1]
+    if not copy.any():
+        return order, None
     again = np.flatnonzero(copy)  # columns with equal hashes, which are almost certainly equal
     copy[again] = np.all([(v[:, order[again]] == v[:, order[again - 1]]).all(axis=0) for v in values], axis=0)
     return order, np.cumsum(~copy) - 1
@@ -118,14 +111,12 @@ def _canonical_order(values: list[Array]) -> tuple[Indices, Indices | None]:
 
 def _reordered(values: Array, order: Indices, size: float) -> Array:
     """The columns in this order, divided by `size`, each contiguous in memory as the kernels need them."""
-    if values.size <= SMALL:
-        return (values.T.take(order, axis=0) / size).T
     x = np.empty(values.shape[::-1])
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     for first in range(0, len(x), TRANSPOSED_AT_ONCE):
-        block = values[:, first : first + TRANSPOSED_AT_ONCE].T
-        x[places[first : first + TRANSPOSED_AT_ONCE]] = block if size == 1 else block / size
+        block = slice(first, first + TRANSPOSED_AT_ONCE)
+        x[places[block]] = values[:, block].T / size
     return x.T
 
 
@@ -134,16 +125,16 @@ def _power_of_two(values: list[Array]) -> float:
     return math.ldexp(1.0, math.frexp(max(float(max(v.max(), -v.min())) for v in values))[1])
 
 
-def range_error(matrix: Matrix, normalization: Normalization, c: float, k: int | None = None) -> RangeError | None:
+def range_error(matrix: Matrix, c: float, k: int | None = None) -> RangeError | None:
     """The error for lengths beyond float64, or None if the columns are dependent whatever their lengths."""
     values = matrix.values
     needed = len(values) if k is None else k
-    orders, fell = length_range(np.linalg.norm(values, axis=0), c, normalization)
+    orders, fell = length_range(np.linalg.norm(values, axis=0), c)
     if orders < FEW_ORDERS or direction_rank(values, matrix.rounding) < needed:
         return None
     which = f" {len(fell)} columns underflow to zero ({name_columns(fell, matrix.labels)})." if len(fell) else ""
     return RangeError(
         f"At c={c:g} the normalized lengths span {orders:.3g} orders of magnitude, more than float64 can hold, and the "
         f"columns that remain do not span {'all ' if k is None else ''}{needed} dimensions.{which} "
-        f"What works: {workable(values, normalization, c)}."
+        f"What works: {workable(values, c)}."
     )

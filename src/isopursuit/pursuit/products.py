@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk, dtrmm, ssyrk, strmm
 
-from isopursuit._core.threads import on_one_blas_thread, processors
 from isopursuit._core.types import Array, Indices
-from isopursuit.pursuit.settings import MOST_PARTS, MULTIPLIED_AT_ONCE, MULTIPLIED_BY_ONE
+
+MULTIPLIED_AT_ONCE = 512  # columns multiplied at once, so that they stay in cache (measured: benchmarks.constants)
 
 Single = NDArray[np.float32]
-T = TypeVar("T")
 
 
 class ColumnProducts(Protocol):
@@ -44,10 +39,7 @@ class ColumnProducts(Protocol):
 
 
 class HostProducts:
-    """Columns (m, D) in memory, multiplied on as many threads as there are processors.
-
-    The division of columns among threads depends only on their number, so sums are reproducible.
-    """
+    """Columns (m, D) in memory."""
 
     def __init__(self, x: Array, single: Single | None = None) -> None:
         self.x, self.single = x, single
@@ -63,24 +55,19 @@ class HostProducts:
     def moments(self, u: Array, rough: bool = False) -> Array:
         """Σ u_p x_p x_pᵀ: that of the columns with u > 0, minus that of the others, of columns times √|u|."""
         x = self.values(rough)
-
         D = x.shape[1]
         add_squares = ssyrk if rough else dsyrk
         roots = np.sqrt(np.abs(u)).astype(x.dtype)[:, None]
-
-        def some(part: slice) -> NDArray[Any]:
-            total = np.zeros((D, D), dtype=x.dtype, order="F")
-            scaled = np.empty((MULTIPLIED_AT_ONCE, D), dtype=x.dtype)
-            for sign in (1, -1):
-                columns = part.start + np.flatnonzero(sign * u[part] > 0)
-                for first in range(0, len(columns), MULTIPLIED_AT_ONCE):
-                    these = columns[first : first + MULTIPLIED_AT_ONCE]
-                    y = np.take(x, these, axis=0, out=scaled[: len(these)], mode="clip")
-                    y *= roots[these]
-                    total = add_squares(sign, y.T, 1, total, lower=1, overwrite_c=1)
-            return total
-
-        total = np.tril(np.sum(by_parts(some, *x.shape), axis=0).astype(np.float64))
+        total = np.zeros((D, D), dtype=x.dtype, order="F")
+        scaled = np.empty((MULTIPLIED_AT_ONCE, D), dtype=x.dtype)
+        for sign in (1, -1):
+            columns = np.flatnonzero(sign * u > 0)
+            for first in range(0, len(columns), MULTIPLIED_AT_ONCE):
+                these = columns[first : first + MULTIPLIED_AT_ONCE]
+                y = np.take(x, these, axis=0, out=scaled[: len(these)], mode="clip")
+                y *= roots[these]
+                total = add_squares(sign, y.T, 1, total, lower=1, overwrite_c=1)
+        total = np.tril(total.astype(np.float64))
         return total + np.tril(total, -1).T
 
     def forms(self, S: Array, rough: bool = False) -> Array:
@@ -91,14 +78,10 @@ class HostProducts:
         half[np.diag_indices_from(half)] /= 2
         half = np.asfortranarray(half, dtype=x.dtype)
         found = np.empty(len(x))
-
-        def some(part: slice) -> None:
-            for first in range(part.start, part.stop, MULTIPLIED_AT_ONCE):
-                columns = slice(first, min(first + MULTIPLIED_AT_ONCE, part.stop))
-                products = multiply(1.0, half, x[columns].T)
-                found[columns] = 2 * np.einsum("dp,pd->p", products, x[columns])
-
-        by_parts(some, *x.shape)
+        for first in range(0, len(x), MULTIPLIED_AT_ONCE):
+            columns = slice(first, first + MULTIPLIED_AT_ONCE)
+            products = multiply(1.0, half, x[columns].T)
+            found[columns] = 2 * np.einsum("dp,pd->p", products, x[columns])
         return found
 
     def place(self, values: Array) -> Array:
@@ -108,18 +91,3 @@ class HostProducts:
     def take(self, columns: Indices) -> HostProducts:
         """A copy of some of the columns."""
         return HostProducts(self.x[columns], None if self.single is None else self.single[columns])
-
-
-def by_parts(some: Callable[[slice], T], m: int, D: int) -> list[T]:
-    """Results for parts of m columns of D rows, in order; each part has its own thread if there is enough work."""
-    many = min(m * D * D // MULTIPLIED_BY_ONE + 1, MOST_PARTS)
-    parts = [slice(i * m // many, (i + 1) * m // many) for i in range(many)]
-    if many == 1 or processors() == 1:
-        return [some(part) for part in parts]
-    return list(_threads(os.getpid()).map(on_one_blas_thread(some), parts))
-
-
-@cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads for the products of one process; a forked child does not inherit its parent's."""
-    return ThreadPoolExecutor(processors())

@@ -7,20 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from isopursuit._core.options import as_exponent, as_size
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Label
 from isopursuit.data._matrix import as_points
-from isopursuit.data._units import UnitLength
 from isopursuit.errors import ParameterError, RangeError, RankError
-from isopursuit.loss.normalize import Normalization, workable
-from isopursuit.pursuit.from_source import pursue_source, pursued_as_source, with_room_for
-from isopursuit.pursuit.inputs import Goal, Options, as_options, as_penalty, as_targets
+from isopursuit.loss.normalize import workable
+from isopursuit.pursuit.inputs import Callback, Goal, Options, as_options, as_penalty, as_targets
 from isopursuit.pursuit.problem import LARGEST_LOG_SCALE, Problem, range_error
-from isopursuit.pursuit.progress import Callback
+from isopursuit.pursuit.streamed import pursue_source, pursued_as_source, with_room_for
 from isopursuit.results import Pursuit
 from isopursuit.sources.columns import Columns, as_candidates, is_source, refuse_labels
 
@@ -32,7 +29,6 @@ def basis_pursuit(
     *,
     penalty: float = 0.0,
     tol: float = 1e-10,
-    weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -52,8 +48,6 @@ def basis_pursuit(
         λ > 0 solves the multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ instead.
     tol : float
         The relative gap to reach.
-    weights : array_like (P,), optional
-        A warm start, for example from an earlier `Pursuit.weights`.
     callback : callable, optional
         Called with a `PursuitProgress` between rounds. Return True to stop with the best solution so far.
     progress : bool
@@ -80,22 +74,21 @@ def basis_pursuit(
     """
     penalty = as_penalty(penalty)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
-        options = as_options(tol, time_limit, weights=weights, memory=memory, callback=report)
+        options = as_options(tol, time_limit, report, memory)
         return _basis_pursuit(X, Y, penalty, labels, options)
 
 
 def _basis_pursuit(X: Any, Y: Any, penalty: float, labels: Sequence[Label] | None, options: Options) -> Pursuit:
     """`basis_pursuit` with validated options."""
-    if is_source(X):
+    if is_source(X) or (labels is None and Y is None and pursued_as_source(X)):
         refuse_labels(labels)
+        options = options if is_source(X) else with_room_for(X, options)
         columns = as_candidates(X, None)
         target = as_targets(Y, 1, False, columns.shape[0])
-        found = pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
-        return replace(found, unit_length=columns.unit_length)
+        return pursue_source(columns, Goal(None if target is None else target[0], penalty), options)
     matrices, many = as_points(X, labels)
     targets = as_targets(Y, len(matrices), many, len(matrices[0].values))
-    found = Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
-    return replace(found, unit_length=matrices[0].unit_length)
+    return Problem.of(matrices, many, targets, Goal(None, penalty)).pursue(options)
 
 
 @on_one_blas_thread
@@ -104,10 +97,8 @@ def isometry_pursuit(
     c: float = 1.0,
     *,
     k: int | None = None,
-    normalization: Normalization = "symmetric",
     penalty: float = 0.0,
     tol: float = 1e-10,
-    weights: ArrayLike | None = None,
     labels: Sequence[Label] | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -125,8 +116,6 @@ def isometry_pursuit(
         rank k, relaxed: min Σ‖β_p‖ subject to X β = P, where P is symmetric with eigenvalues from 0 to 1 and trace k.
         X may then have more rows than columns. If X contains k orthonormal columns, they are always tied. Not available
         with a penalty, or in `basis_pursuit` and `lasso_path`.
-    normalization : {"symmetric", "logarithmic"} or callable
-        See `symmetric_normalize`.
 
     Raises
     ------
@@ -151,76 +140,70 @@ def isometry_pursuit(
     """
     c, goal = as_exponent(c), Goal(None, as_penalty(penalty), k)
     with shown(progress, callback, lambda now: now.line(time_limit)) as report:
-        options = as_options(tol, time_limit, weights=weights, memory=memory, callback=report)
-        return _isometry_pursuit(X, goal, c, normalization, labels, options)
+        options = as_options(tol, time_limit, report, memory)
+        return _isometry_pursuit(X, goal, c, labels, options)
 
 
-def _isometry_pursuit(
-    X: Any, goal: Goal, c: float, normalization: Normalization, labels: Sequence[Label] | None, options: Options
-) -> Pursuit:
+def _isometry_pursuit(X: Any, goal: Goal, c: float, labels: Sequence[Label] | None, options: Options) -> Pursuit:
     """`isometry_pursuit` with validated options."""
-    k, penalty = goal.k, goal.penalty
     if is_source(X):
         refuse_labels(labels)
-        return _normalized_source(as_candidates(X, k), goal, c, normalization, options)
-    if isinstance(X, np.ndarray) and labels is None and pursued_as_source(X):
-        return _normalized_source(as_candidates(X, k), goal, c, normalization, with_room_for(X, options))
-    matrices, many = as_points(X, labels, wide=k is None)
-    rows = len(matrices[0].values)
-    k = _fewer_than(rows, k, min(one.rank for one in matrices), penalty) if k is not None else None
-    if not many and pursued_as_source(matrices[0].values):
-        values = matrices[0].values
-        goal = Goal(None, penalty, k)
-        found = _normalized_source(
-            as_candidates(values, goal.k), goal, c, normalization, with_room_for(values, options)
-        )
-        first = matrices[0]
+        return _normalized_source(as_candidates(X, goal.k), goal, c, options)
+    if labels is None and pursued_as_source(X):
+        return _normalized_source(as_candidates(X, goal.k), goal, c, with_room_for(X, options))
+    matrices, many = as_points(X, labels, wide=goal.k is None)
+    first = matrices[0]
+    goal = _checked(goal, len(first.values), min(one.rank for one in matrices) if goal.k is not None else 0)
+    if not many and pursued_as_source(first.values):
+        options = with_room_for(first.values, options)
+        found = _normalized_source(as_candidates(first.values, goal.k), goal, c, options)
         return replace(found, labels=first.labels, notes=first.notes + found.notes, unit_length=first.unit_length)
     try:
-        problem, log_scale = Problem.normalized(matrices, many, Goal(None, penalty, k), c, normalization)
+        problem, log_scale = Problem.normalized(matrices, many, goal, c)
         if abs(log_scale) > LARGEST_LOG_SCALE:
             raise RangeError(
                 f"At c={c:g} the longest normalized column has length e^{log_scale:.4g}, so that the objective "
-                f"overflows float64. What works: {workable(matrices[0].values, normalization, c)}."
+                f"overflows float64. What works: {workable(first.values, c)}."
             )
         found = problem.pursue(options)
     except RankError as error:
-        raise (range_error(matrices[0], normalization, c, k) or error) from None
+        raise (range_error(first, c, goal.k) or error) from None
     if not np.isfinite(found.certificate.gap):
-        raise range_error(matrices[0], normalization, c, k) or RangeError(
+        raise range_error(first, c, goal.k) or RangeError(
             f"The pursuit's constraint cannot be met in float64 (residual {found.certificate.residual:.1e}): the "
             "normalized columns are nearly dependent. Try a smaller c, or rescale X so that good columns have length 1."
         )
-    return _pursuit_of(k, found, matrices[0].unit_length)
+    return _pursuit_of(goal.k, found)
 
 
-def _fewer_than(rows: int, k: int, rank: int, penalty: float) -> int | None:
-    """How many columns to pick, if fewer than rows; None for the paper's program."""
-    k = as_size(k, rows, rank)
+def _checked(goal: Goal, rows: int, rank: int) -> Goal:
+    """The goal with a valid number of columns to pick; None, for the paper's program, if there are as many rows."""
+    if goal.k is None:
+        return goal
+    k = as_size(goal.k, rows, rank)
     if k == rows:
-        return None
-    if penalty > 0:
+        return replace(goal, k=None)
+    if goal.penalty > 0:
         raise ParameterError(
-            f"penalty={penalty:g} with k={k} is not available: the lasso is defined for k={rows}, one column for each "
-            "row. Leave out k, and let the penalty decide how many columns are kept, or leave out the penalty."
+            f"penalty={goal.penalty:g} with k={k} is not available: the lasso is defined for k={rows}, one column for "
+            "each row. Leave out k, and let the penalty decide how many columns are kept, or leave out the penalty."
         )
-    return k
+    return replace(goal, k=k)
 
 
-def _normalized_source(
-    columns: Columns, goal: Goal, c: float, normalization: Normalization, options: Options
-) -> Pursuit:
+def _normalized_source(columns: Columns, goal: Goal, c: float, options: Options) -> Pursuit:
     rows = columns.shape[0]
-    k = None if goal.k is None else _fewer_than(rows, goal.k, rows, goal.penalty)
-    transform = replace(columns.transform, c=c, normalization=normalization)
-    found = pursue_source(replace(columns, transform=transform), replace(goal, k=k), options)
-    return _pursuit_of(k, found, columns.unit_length)
+    goal = _checked(goal, rows, rows)
+    found = pursue_source(replace(columns, transform=replace(columns.transform, c=c)), goal, options)
+    return _pursuit_of(goal.k, found)
 
 
-def _pursuit_of(k: int | None, found: Pursuit, unit: UnitLength) -> Pursuit:
-    """The answer with its k and unit, and a note if it does not help a search."""
-    found = replace(found, k=k, unit_length=unit)
-    if k is None or found.prunes:
+def _pursuit_of(k: int | None, found: Pursuit) -> Pursuit:
+    """The answer with its k, and a note if it does not help a search."""
+    if k is None:
+        return found
+    found = replace(found, k=k)
+    if found.prunes:
         return found
     note = f"the pursuit excludes too few columns to help a search: {len(found.tied)} of {len(found.weights)} are tied."
     return replace(found, notes=(*found.notes, note))

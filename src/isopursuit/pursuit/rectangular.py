@@ -68,9 +68,13 @@ SUMMED_TERMS = 256  # columns whose products are summed at once in a certificate
 
 @dataclass(frozen=True)
 class RectangularDesign(Design):
-    """The program for k columns of more than k rows. `Evaluation.inverse` holds ν, (n, D, D)."""
+    """The program for k columns of more than k rows. `Evaluation.inverse` holds ν, (n, D, D).
+
+    If there are more rows than columns, the caller's X, `values` (n, P, rows), is Q times `x`, and `bases` has Q.
+    """
 
     k: int = 0
+    bases: Array | None = None
 
     def evaluate(self, weights: Array) -> Evaluation | None:
         """f, its bounds, q and leverage at these weights, over all columns.
@@ -141,14 +145,17 @@ class RectangularDesign(Design):
         """Improve weights in place by the interior-point method; returns the gap."""
         best = self._scaled(weights)
         tol *= 0.5  # the certificate adds its bound on rounding
-        for _ in range(RESOLVES):
+        cold = False
+        for turn in range(RESOLVES):
             if best is None or best.gap <= tol:
                 break
-            w = follow_path(self.x, self.k, best.weights, tol, rounds or PATH_STEPS, watch)
-            found = self._pruned(w)
-            if found is None or found.gap >= best.gap:
+            found = self._pruned(follow_path(self.x, self.k, best.weights, tol, rounds or PATH_STEPS, watch, cold=cold))
+            if found is not None and found.gap < best.gap:
+                best, cold = found, False
+            elif turn > 0 or rounds is not None:
                 break
-            best = found
+            else:  # from weights too near to the boundary all steps are short
+                cold = True
         if best is None:
             return np.inf
         weights[:] = best.weights
@@ -192,6 +199,11 @@ class RectangularDesign(Design):
     def dual_value(self, evaluation: Evaluation, rho: float) -> float:
         """A lower bound on min f from the point ν/ρ, given that ‖ν x_p‖ ≤ ρ for every column."""
         return 2 * sum_of_smallest(evaluation.inverse, self.k) / rho
+
+    def dual_point(self, evaluation: Evaluation, rho: float = 1.0) -> Array:
+        """ν / ρ in the caller's coordinates, Q ν / ρ."""
+        nu = evaluation.inverse / rho
+        return nu if self.bases is None else self.bases @ nu
 
     def coefficients(self, evaluation: Evaluation, support: Indices) -> Array:
         """B on the support: w_p ν x_p, with the ν of the weights on the support alone; zero if M has rank below k."""

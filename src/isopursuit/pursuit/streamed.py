@@ -9,34 +9,136 @@ So its certificate is valid over all columns without another pass.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.data._matrix import length_notes
-from isopursuit.errors import RangeError, RankError
+from isopursuit.errors import ParameterError, RangeError, RankError
+from isopursuit.pursuit.certificate import Caller, certify
 from isopursuit.pursuit.design import Design, build_design
-from isopursuit.pursuit.inputs import Goal, Options, as_weights
-from isopursuit.pursuit.progress import Watch
+from isopursuit.pursuit.inputs import Goal, Options
+from isopursuit.pursuit.problem import LARGEST_LOG_SCALE
 from isopursuit.pursuit.rectangular import RectangularDesign
-from isopursuit.pursuit.settings import (
-    DEVICE_MEMORY,
-    ENTRY_BYTES,
-    FEWEST_LOADED,
-    LARGEST_LOG_LENGTH,
-    MEMORY,
-    MOST_MEMORY,
-    ROUNDED_TOLERANCE,
-    SAMPLE_GAP,
-    SPAN_PASSES,
-    SPANNING,
-)
-from isopursuit.pursuit.working_set import solve, solve_as_if_equally_long, solve_by_parts, starting_columns
-from isopursuit.results import Effort, relative_gap
-from isopursuit.sources.columns import Columns
+from isopursuit.pursuit.working_set import goal_of_a_part, solve, solve_by_parts, solve_design
+from isopursuit.results import Certificate, Effort, Pursuit, relative_gap
+from isopursuit.sources.columns import MEMORY, Columns
 from isopursuit.sources.tasks import Listed, Screen, Screened
+
+# entries of X from which on an array is pursued like a source (measured: 24 × 10,000 takes 0.78 times as long; both
+# take the same time at 64 × 20,000 and 48 × 200,000)
+SOURCE_ENTRIES = 2**17
+ENTRY_BYTES = 48  # memory for each entry of a loaded column (derived: stored, transformed, 4 copies in solvers)
+FEWEST_LOADED = 2048  # columns that a pass may load in any case (derived: the kernel solves twice as many)
+MOST_MEMORY = 2**30  # bytes that resident columns may take by default if there are many rows (chosen)
+DEVICE_MEMORY = 2**32  # the same for the columns of a tensor: machines with a large device have a large memory (chosen)
+SPANNING = 1.25  # columns in a start, per D(D+1), twice the dimension of x xᵀ: random points then surround 0 (Wendel)
+WIDE = 4  # multiple of that number of columns from which on a start from the longest ones is worthwhile (guess)
+WIDE_ROWS = 16  # rows below which it is not worthwhile, because the kernel solves any sample at once (guess)
+START_GAP = 1e-7  # the least gap to which the longest columns are solved, as if they were equally long (guess)
+LENGTH_SHARE = 0.01  # that gap relative to the differences of lengths, which cause a gap of about a third (guess)
+SHORTEST = 1e-100  # columns shorter than this count as zero when they are divided by their length (derived)
+SAMPLE_GAP = 1e-3  # the gap to which a sample is solved: other columns change the optimum by more (guess)
+LARGEST_LOG_LENGTH = 250.0  # largest log of a length relative to the sample's longest (derived: squares stay finite)
+SPAN_PASSES = 4  # most passes that search for directions missing from the sample (guess)
+
+
+def starting_columns(D: int, P: int, room: int | None = None) -> int:
+    """How many of the longest columns to start from, at most `room`; 0 if there are not far more columns than D².
+
+    If columns have all directions, M is nearly a multiple of the identity, and only their lengths matter.
+    """
+    many = int(SPANNING * D * (D + 1))
+    many = many if room is None else min(many, room)
+    return many if D >= WIDE_ROWS and WIDE * many < P else 0
+
+
+def pursued_as_source(X: Any) -> bool:
+    """Whether X is an array that is pursued in passes like a source, so that only a few of its columns are copied."""
+    values = cast("NDArray[Any]", X if isinstance(X, np.ndarray) else np.zeros(0))
+    if values.ndim != 2 or values.size < SOURCE_ENTRIES or values.dtype.kind not in "biuf":
+        return False
+    D, P = values.shape
+    return P > WIDE * SPANNING * D * (D + 1)
+
+
+def with_room_for(X: Array, options: Options) -> Options:
+    """The options, with memory for half of the array if the caller set no limit."""
+    return options if options.memory is not None else replace(options, memory=max(4 * X.size, MOST_MEMORY))
+
+
+def pursue_source(columns: Columns, goal: Goal, options: Options) -> Pursuit:
+    """Make passes until every column that matters is resident, then solve the program on those in memory."""
+    if goal.target is not None and not goal.target.any():
+        raise ParameterError("Y is zero, so that no column is needed.")
+    stream = load_columns(columns, goal, options)
+    log_scale = stream.columns.transform.log_scale
+    if abs(log_scale) > LARGEST_LOG_SCALE:
+        raise RangeError(
+            f"At c={columns.transform.c:g} the longest normalized column has length e^{log_scale:.4g}, so "
+            "that the objective overflows float64. Use a smaller c, or rescale the columns to a median length of 1."
+        )
+    tied = stream.finish_loading()
+    scale = math.exp(-log_scale)
+    unit = (0.5 if goal.penalty == 0 else 0.5 * goal.penalty) * scale  # the objective is f times this
+    weights = np.zeros(columns.shape[1])
+    if not stream.settled:
+        return _partly_loaded(stream, tied, weights, options.tol, scale, unit)
+    caller = Caller(notes=stream.notes, columns=math.exp(log_scale), unit_length=columns.unit_length)
+    found = solve_design(stream.design, stream.weights, caller, options)
+    weights[stream.indices] = found.weights
+    # if its bound is high enough, the new dual point is also feasible on the columns that were not loaded
+    feasible = stream.evaluation.value - found.certificate.dual / unit <= stream.reach**2
+    if not feasible:  # then its bound is not valid either
+        dual = min(stream.lower * unit, found.certificate.primal)
+        found = replace(found, certificate=replace(found.certificate, dual=dual))
+        if found.status == "optimal" and found.certificate.gap > options.tol:
+            found = replace(found, status="stalled")
+    return replace(
+        found,
+        weights=weights,
+        tied=stream.indices[found.tied],
+        dual=found.dual if feasible else scale * stream.dual,
+        effort=stream.effort,
+    )
+
+
+def _partly_loaded(
+    stream: StreamedColumns, tied: Indices, weights: Array, tol: float, scale: float, unit: float
+) -> Pursuit:
+    """The answer if the columns that may be in an optimal solution do not fit in memory."""
+    penalty = stream.goal.penalty
+    proof = certify(stream.design, stream.evaluation, np.flatnonzero(stream.evaluation.weights))
+    primal = (scale if penalty == 0 else 1.0) * proof.certificate.primal
+    certificate = Certificate(primal, min(stream.lower * unit, primal), proof.certificate.residual)
+    indices = stream.indices[proof.support]
+    weights[indices] = scale * proof.norms
+    return Pursuit(
+        weights=weights,
+        tied=tied,
+        certificate=certificate,
+        dual=scale * stream.dual,
+        penalty=penalty,
+        status="optimal" if certificate.gap <= tol else "stopped" if stream.watch.stopped else "stalled",
+        notes=stream.notes,
+        support_coefficients=scale * proof.B[0][np.argsort(indices)],
+        effort=stream.effort,
+        unit_length=stream.columns.unit_length,
+    )
+
+
+def load_columns(columns: Columns, goal: Goal, options: Options) -> StreamedColumns:
+    """Minimize f over a source to the requested relative gap, or until every column that matters is resident."""
+    stream = StreamedColumns(columns, goal, options)
+    stream.begin()
+    solve_by_parts(stream, options.tol, options.watch)
+    options.watch.check()
+    return stream
 
 
 class StreamedColumns:
@@ -54,19 +156,12 @@ class StreamedColumns:
         The best lower bound on min f over all columns, and the dual point that proves it.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        goal: Goal,
-        memory: int | None,
-        watch: Watch,
-        weights: Array | None,
-    ) -> None:
-        self.columns, self.goal, self.watch = columns, goal, watch
-        D = columns.shape[0]
-        many = SPANNING * D * (D + 1)
-        most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
-        memory = int(np.clip(2 * ENTRY_BYTES * D * many, MEMORY, most)) if memory is None else memory
+    def __init__(self, columns: Columns, goal: Goal, options: Options) -> None:
+        self.columns, self.goal, self.watch = columns, goal, options.watch
+        D, memory = columns.shape[0], options.memory
+        if memory is None:
+            most = DEVICE_MEMORY if hasattr(columns.source, "products") else MOST_MEMORY
+            memory = int(np.clip(2 * ENTRY_BYTES * D * SPANNING * D * (D + 1), MEMORY, most))
         self.room = max(FEWEST_LOADED, memory // (ENTRY_BYTES * D))
         self.seconds: list[float] = []
         self.lower, self.reach = -np.inf, np.inf
@@ -76,40 +171,43 @@ class StreamedColumns:
         self.stored = np.zeros((columns.source.shape[0], 0))
         self.weights: Array = np.zeros(0)
         self.found: Screened | None = None
-        self.begin(weights)
 
     # ------------------------------------------------------------------------------------------- the beginning
 
-    def begin(self, weights: Array | None) -> None:
-        """Begin with a sample, and with the given weights if any.
+    def begin(self) -> None:
+        """Begin with a sample.
 
         If there are far more columns than D² and the target is the identity, a pass finds the longest normalized
-        columns: if columns have all directions, M is nearly a multiple of the identity, and only lengths matter. They
-        are solved as if they were equally long (`solve_as_if_equally_long` says why). For a projection of rank k only
-        lengths matter if no direction has too large an eigenvalue.
+        columns: if columns have all directions, M is nearly a multiple of the identity, and only lengths matter. For a
+        projection of rank k only lengths matter if no direction has too large an eigenvalue.
         """
-        D = self.columns.shape[0]
-        given = np.arange(0) if weights is None else np.flatnonzero(weights)
-        P = self.columns.shape[1]
+        D, P = self.columns.shape
         many = starting_columns(D, P, 2 * self.room) if self.goal.target is None else 0
         if self.goal.k is not None:
             many = self.room if 2 * self.room < P else 0
-        self.indices = np.union1d(self.columns.sample(many or 2 * self.room), given)
+        self.indices = self.columns.sample(many or 2 * self.room)
         self.stored = self.columns.take(self.indices)
         self.scale()
         if many:
             longest = self.ask(Screen(np.eye(D), None, self.columns.transform, many))
-            self.join(longest, np.isin(self.indices, given))
+            self.join(longest, np.zeros(len(self.indices), dtype=bool))
         self.span()
-        if weights is not None:
-            self.weights = weights[self.indices] * np.exp(self.columns.transform.log_scale)
-            if self.design.evaluate(self.weights) is not None:
-                return
+        self.weights = self.design.start()
         if many and self.goal.k is None:
-            self.weights = solve_as_if_equally_long(self.design, self.watch, self.on_device)
+            self.solve_as_if_equally_long()
         else:
-            self.weights = self.design.start()
             solve(self.design, self.weights, SAMPLE_GAP, self.watch, warm=False, nested=True)
+
+    def solve_as_if_equally_long(self) -> None:
+        """Weights that solve the program for the columns divided by their lengths.
+
+        Otherwise small differences in length would make K inaccurate on all columns that are not part of the design.
+        """
+        lengths = np.linalg.norm(self.design.x[0], axis=1)
+        unit = self.on_device(replace(self.design, x=self.design.x / np.maximum(lengths, SHORTEST)[:, None]))
+        tol = max(START_GAP, LENGTH_SHARE * (1 - float(lengths.min() / lengths.max())))
+        unit.descend(self.weights, tol, self.watch, warm=False)
+        np.divide(self.weights, lengths**2, out=self.weights, where=lengths > SHORTEST)
 
     def build(self) -> None:
         """Build the program on the resident columns."""
@@ -161,16 +259,6 @@ class StreamedColumns:
 
     # ------------------------------------------------------------------------------------------------ the loop
 
-    @property
-    def share(self) -> float:
-        """Larger if the central path solves a part, because it does not converge superlinearly at the end."""
-        return 0.3 if self.design.crowded(self.weights) else 0.1
-
-    @property
-    def finish(self) -> float:
-        """Slightly below 1 for the central path, to allow rounding: all columns that matter are in the part."""
-        return ROUNDED_TOLERANCE if self.design.crowded(self.weights) else 0.3
-
     def screen(self) -> float | None:
         """Make a pass if time allows; returns the gap over all columns.
 
@@ -187,7 +275,7 @@ class StreamedColumns:
             self.watch.stopped = True
             return self.gap
         K, F = self.design.screening(evaluation)
-        found = self.ask(Screen(K, F, self.columns.transform, self.room, self.reach))
+        found = self.ask(Screen(K, F, self.columns.transform, self.room))
         self.found = found
         if found.longest - self.columns.transform.log_scale > LARGEST_LOG_LENGTH:
             raise RangeError(
@@ -207,30 +295,25 @@ class StreamedColumns:
         self.watch(self.gap)
         return self.gap
 
-    def part(self) -> tuple[Design, Array]:
-        """The columns with weight, and the violators that would lower f most."""
+    def improve(self, gap: float, tol: float) -> None:
+        """Solve the columns with weight and the violators that would lower f most.
+
+        Solvers that multiply all columns are tried first if that takes fewer multiplications than the kernel. The
+        central path does not converge superlinearly at the end, so it leaves more of the gap.
+        """
         assert self.found is not None
         self.join(self.found, self.weights > 0)
         self.build()
-        return self.design, self.weights
-
-    def improve(self, part: Design, weights: Array, tol: float, watch: Watch | None) -> None:
-        """Use solvers that multiply all columns if that takes fewer multiplications than the kernel.
-
-        Solve by parts if that is not enough, because many columns are resident.
-        """
+        part, weights, watch = self.design, self.weights, self.watch
         crowded = part.crowded(weights)
-        if crowded and watch is not None:
+        goal = goal_of_a_part(gap, tol, share=0.3, finish=0.999) if crowded else goal_of_a_part(gap, tol, share=0.1)
+        if crowded or part.many_rows:
             watch.columns = len(weights)
-        if crowded and part.follow(weights, tol, watch) <= 0.5 * self.gap:
-            return
-        if (crowded or part.many_rows) and part.descend(weights, tol, watch, warm=True) <= 0.3 * self.gap:
-            return
-        solve(part, weights, tol, watch, warm=True, nested=True)
-
-    def settle(self, weights: Array) -> None:
-        """The part's weights become those of the set."""
-        self.weights = weights
+            if crowded and part.follow(weights, goal, watch) <= 0.5 * gap:
+                return
+            if part.descend(weights, goal, watch, warm=True) <= 0.3 * gap:
+                return
+        solve(part, weights, goal, watch, warm=True, nested=True)
 
     def join(self, found: Screened, keep: Mask) -> None:
         """Replace the resident columns by those to keep and those that a pass found.
@@ -300,17 +383,7 @@ class StreamedColumns:
         """Make one more pass to list the columns that no proof excludes, which are too many to load."""
         K, F = self.design.screening(self.evaluation)
         began = time.perf_counter()
-        screen = Screen(K, F, self.columns.transform, 1, self.reach, excluded=self.columns.excluded)
-        found: list[Indices] = self.columns.source.fold(Listed(screen))
+        screen = Screen(K, F, self.columns.transform, 1, excluded=self.columns.excluded)
+        found: list[Indices] = self.columns.source.fold(Listed(screen, self.reach))
         self.seconds.append(time.perf_counter() - began)
         return np.concatenate(found)
-
-
-def load_columns(columns: Columns, goal: Goal, options: Options) -> StreamedColumns:
-    """Minimize f over a source to the requested relative gap, or until every column that matters is resident."""
-    watch = Watch(options.callback, options.clock)
-    weights = as_weights(options.weights, columns.shape[1])
-    stream = StreamedColumns(columns, goal, options.memory, watch, weights)
-    solve_by_parts(stream, options.tol, watch)
-    watch.check()
-    return stream

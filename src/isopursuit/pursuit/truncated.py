@@ -27,23 +27,22 @@ from isopursuit._core.backend import on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single
-from isopursuit.pursuit.settings import (
-    CONJUGATE_STEPS,
-    LAST_FACTOR,
-    LEAST_RESIDUAL,
-    NEAR_COUNT,
-    NEAR_EXCESS,
-    NEAR_SHARE,
-    SAMPLE_PER_ROW,
-    SINGLE_EPS,
-    SINGLE_GAP,
-    STALE_TURNS,
-    SWEEP_GAP,
-    SWEEPS,
-    SWEPT_AT_ONCE,
-    TURNS,
-)
 from isopursuit.results import relative_gap
+
+TURNS = 40  # most sweeps or Newton steps (guess)
+SWEEP_GAP = 0.1  # the gap above which sweeps lower f more than Newton steps do (guess)
+SINGLE_GAP = 1e-3  # the gap above which single precision judges well enough (derived: its eps is 1e-7)
+SINGLE_EPS = 2.4e-7  # twice the eps of single precision, for a sum of products (derived)
+SWEEPS = 2  # sweeps between two evaluations (guess)
+SWEPT_AT_ONCE = 64  # columns that take coordinate steps together (guess)
+SAMPLE_PER_ROW = 20  # columns for each row in the sample that a cold start takes (guess)
+NEAR_SHARE = 3e-4  # share of the gap over all columns to which the columns near √q = 1 are solved (guess)
+NEAR_EXCESS = 10.0  # a column is near if √q is within this multiple of the largest excess over 1 (guess)
+NEAR_COUNT = 1.5  # most near columns, as a multiple of those with weight or √q > 1 (guess)
+LAST_FACTOR = 10  # multiple of the tolerance below which solving to the tolerance is cheaper than screening (guess)
+CONJUGATE_STEPS = 60  # most steps of conjugate gradients (guess)
+LEAST_RESIDUAL = 1e-3  # relative residual at which conjugate gradients stop (guess: a limit of single precision)
+STALE_TURNS = 4  # turns in which the gap does not fall to half before giving up (guess)
 
 
 def bounds(norms: float, trace: float, squares: float, rho: float, ridge: float) -> tuple[float, float]:

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# Losses of subsets at many points and lower bounds on them, for swaps (_joint.pyx) and for the proof (_cliques.pyx).
+# Losses of subsets at many points and lower bounds on them.
 #
 # Let C be some columns at one point, T others, Y and Z the parts of T in the span of C and orthogonal to it. Then
 #
@@ -172,21 +172,3 @@ cdef inline void push(Points* at, int size, int p) noexcept nogil:
         product = 1 / sqrt(rest) if rest > 0 else 0.0
         for d in range(at.D):
             z[d] *= product
-
-
-cdef class JointKernel:
-    cdef const double[:, :, :] X
-    cdef const double[::1] cells
-    cdef double[::1] memory
-    cdef int[::1] order
-    cdef char[::1] room
-    cdef double until
-    cdef readonly bint late
-    cdef object skipped       # (P) columns that `beside` does not try
-    cdef Points at
-
-    cdef bint expired(self) noexcept nogil
-    cdef double log_aggregate(self) noexcept nogil
-    cdef double log_total(self, const int* subset, int size, double limit) noexcept nogil
-    cdef void refer(self) noexcept nogil
-    cdef double lead(self, const int* subset, int size, int missing) noexcept nogil

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # Which columns may be picked together, for the kernels (rules.py): pairs that exclude each other, and groups with limits.
 
-from libc.math cimport INFINITY, fmax
+from libc.math cimport INFINITY
 
 
 cdef struct Rules:
@@ -50,52 +50,35 @@ cdef inline bint is_allowed(const Rules* rules, const int* subset, int size) noe
     return True
 
 
-cdef inline double least_sum(const double* values, const int* index, int n, int missing, const int* kinds, const int* least,
-                             const int* most, int kind_count, int* order, int* have, double* last,
-                             double* taken) noexcept nogil:
-    # The least sum of `missing` values of the columns `index` within the limits of their kinds; infinite if there is none.
-    # Sets within such limits are the bases of a matroid, so the greedy choice is best: first what each kind needs, then the
-    # smallest that find room. `order` lists the values in ascending order and is overwritten, `have` counts the kinds of
-    # the chosen columns. Without `most`, each kind has room for one. `last` becomes the largest value taken, and `taken`, if
-    # not NULL, 1 for the values of the sum and 0 for the others.
+cdef inline double least_sum(const double* values, const int* index, int n, int missing, const Rules* rules, bint groups,
+                             const int* subset, int size, int* order, int* have, double* last) noexcept nogil:
+    # The least sum of `missing` values of the columns `index` beside a subset, within the limits of the groups, or with at
+    # most one column of each clique; infinite if there is none. Sets within such limits are the bases of a matroid, so the
+    # greedy choice is best. `order` lists the values in ascending order, `have` is scratch. `last` becomes the largest
+    # value taken.
     cdef double total = 0.0
-    cdef int i, j, kind
-    last[0] = -INFINITY
-    for i in range(n if taken != NULL else 0):
-        taken[i] = 0.0
-    if most != NULL:
-        for i in range(n):
-            j = order[i]
-            kind = kinds[index[j]]
-            if have[kind] < least[kind]:
-                have[kind] += 1
-                total, missing, order[i] = total + values[j], missing - 1, -1
-                last[0] = fmax(last[0], values[j])
-                if taken != NULL:
-                    taken[j] = 1.0
-        for kind in range(kind_count):
-            if have[kind] < least[kind]:
-                return INFINITY
-    for i in range(n):
-        j = order[i]
-        if missing <= 0 or j < 0:
-            continue
-        kind = kinds[index[j]]
-        if have[kind] < (most[kind] if most != NULL else 1):
-            have[kind] += 1
-            total, missing = total + values[j], missing - 1
-            last[0] = fmax(last[0], values[j])
-            if taken != NULL:
-                taken[j] = 1.0
-    return total if missing == 0 else INFINITY
-
-
-cdef inline void count_kinds(const int* kinds, int kind_count, const int* subset, int size, int* have) noexcept nogil:
-    cdef int i
-    for i in range(kind_count):
-        have[i] = 0
+    cdef const int* kinds = rules.group if groups else rules.clique
+    cdef int count = rules.groups if groups else rules.cliques, kind, i
+    cdef int spare = missing  # columns that no kind needs
+    for kind in range(count):
+        have[kind] = 0
     for i in range(size):
         have[kinds[subset[i]]] += 1
+    for kind in range(count if groups else 0):
+        spare -= max(rules.least[kind] - have[kind], 0)
+    last[0] = -INFINITY
+    if spare < 0:
+        return INFINITY
+    for i in range(n):
+        if missing == 0:
+            break
+        kind = kinds[index[order[i]]]
+        if groups and have[kind] < rules.least[kind]:
+            spare += 1
+        if spare > 0 and have[kind] < (rules.most[kind] if groups else 1):
+            have[kind] += 1
+            spare, missing, total, last[0] = spare - 1, missing - 1, total + values[order[i]], values[order[i]]
+    return total if missing == 0 else INFINITY
 
 
 cdef inline Rules rules_of(object tables) except *:

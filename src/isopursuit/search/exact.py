@@ -51,7 +51,6 @@ def exact(pool: Pool, limits: Limits) -> Search:
             if not pool.resolves(incumbent.subset):
                 incumbent.stop = StopReason.PRECISION
         _prove(pool, incumbent, limits, incumbent.reporting(clock))
-    incumbent.patience = 0
     with suppress(KeyboardInterrupt):  # in the last call of the callback it has nothing left to end
         incumbent.report(at_once=True)
     return incumbent.answered(lambda: _answer(pool, incumbent))
@@ -67,10 +66,9 @@ def _answer(pool: Pool, incumbent: Incumbent) -> Search:
 def _start(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> StopReason | None:
     """Search for a good subset before the proof, and longer if no subset was found whose loss can be bounded."""
     starts, kicks = (STARTS, FIRST_KICKS) if pool.points == 1 else (FEW_STARTS, FEW_KICKS)
-    effort = limits.generator, starts, kicks, limits.memory
-    stop = improve(pool, incumbent, clock, *effort)
+    stop = improve(pool, incumbent, clock, limits, starts, kicks, brief=True)
     if stop is None and not incumbent.log_loss < LARGEST_LOG:
-        stop = improve(pool, incumbent, clock, *effort)
+        stop = improve(pool, incumbent, clock, limits, starts, kicks, brief=True)
     return stop
 
 
@@ -82,7 +80,11 @@ def _prove(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> No
         incumbent.stop = StopReason.TIME
         return
     one = pool.points == 1
-    proof = Prove(limits.nodes, limits.workers, limits.memory) if one else JointTree(limits.nodes, limits.workers)
+    proof = (
+        Prove(limits.nodes, limits.workers, limits.memory, limits.trial, limits.enough)
+        if one
+        else JointTree(limits.nodes, limits.workers, limits.trial, limits.enough)
+    )
     if proof.applies(pool, incumbent):
         incumbent.stop = proof.run(pool, incumbent, clock)
 

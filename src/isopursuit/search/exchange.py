@@ -1,7 +1,4 @@
-"""Exchange search: local search and bounds on the loss; over a source in rounds, with swaps by passes.
-
-A few descents come first. If there are few columns, a short proof follows, which often ends the search; otherwise many
-more kicks follow, and one bound of the relaxation over all columns.
+"""Exchange search: local search, and a bound on the loss; over a source in rounds, with swaps by passes.
 
 **A source.** It starts from the greedy subset or one of large volume. A pass with `SwapCandidates` returns the columns
 whose bounds allow that they improve the subset if they replace one of its columns. They are loaded and tried. If a pass
@@ -22,7 +19,7 @@ from isopursuit.loss.penalty import to_loss
 from isopursuit.results import Search
 from isopursuit.search.greedy import greedy_subset
 from isopursuit.search.incumbent import Incumbent, Limits, StopReason
-from isopursuit.search.local import local_search, lower_than, offer_large_volume, swap_descent, swap_kernel
+from isopursuit.search.local import Effort, local_search, lower_than, offer_large_volume, swap_descent, swap_kernel
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
@@ -31,24 +28,53 @@ from isopursuit.search.settings import (
     BYTES_PER_ENTRY,
     FIRST_KICKS,
     HALF,
-    JOINT_NODES,
+    JOINT_TRIAL,
+    LEAST_TRIAL,
     MAX_KICK_COLUMNS,
     RESIDENT,
-    SHORT_NODES,
-    SHORT_WORK,
     SOURCE_ROUNDS,
     STARTS,
+    TRIAL_WORK,
 )
 from isopursuit.sources.topk import TopK
 
 
 def exchange(pool: Pool, limits: Limits) -> Search:
-    """`exchange_search` on a pool."""
+    """`exchange_search` on a pool. If there are few columns, a proof with few nodes follows the first kicks."""
     pool = pool.distinct()
     incumbent = started(pool, limits)
     with incumbent.ended_by_caller():
         incumbent.stop = _search(pool, incumbent, limits, incumbent.reporting(limits.clock))
     return incumbent.answered(lambda: _answer(pool, incumbent))
+
+
+def _search(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> StopReason | None:
+    """Few kicks, a short proof, many kicks, and one bound. If a start is given, a proof from it was tried before."""
+    starts, kicks, stop = STARTS if limits.starts is None else limits.starts, limits.kicks, None
+    proves = limits.start is None and kicks > 0
+    if proves and pool.X is not None:
+        stop = improve(pool, incumbent, clock, limits, starts, min(kicks, FIRST_KICKS))
+        nodes, starts, kicks = trial_nodes(pool.points, pool.count, pool.rows), 0, max(kicks - FIRST_KICKS, 0)
+        if stop is None and nodes >= LEAST_TRIAL:
+            proof = Prove(nodes, worker_count(None)) if pool.points == 1 else JointTree(JOINT_TRIAL)
+            stop = _tried(proof, pool, incumbent, clock.part(HALF))
+    if stop is None and not incumbent.closed:
+        rounds = SOURCE_ROUNDS if pool.X is None else 1
+        stop = improve(pool, incumbent, clock, limits, starts, kicks // rounds)
+    return _tried(Prove(memory=limits.memory, root=True), pool, incumbent, clock) if stop is None and proves else stop
+
+
+def _tried(proof: Prove | JointTree, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
+    """Run a proof if it is of use; returns a reason only if a callback ends the search."""
+    if incumbent.closed or clock.expired or not proof.applies(pool, incumbent):
+        return None
+    stop = proof.run(pool, incumbent, clock)
+    return stop if stop is StopReason.INTERRUPTED else None
+
+
+def trial_nodes(points: int, columns: int, rows: int) -> int:
+    """The nodes of a short proof: the work of a node grows as P D² at each point."""
+    return int(TRIAL_WORK / (points * columns * min(rows, columns) ** 2))
 
 
 def _answer(pool: Pool, incumbent: Incumbent) -> Search:
@@ -67,56 +93,23 @@ def _answer(pool: Pool, incumbent: Incumbent) -> Search:
 def started(pool: Pool, limits: Limits) -> Incumbent:
     """The incumbent at the start: the subset that is known, unless the pool has dropped a column as a duplicate."""
     incumbent = Incumbent(
-        pool.ideal, limits.gap or 0.0, limits.patience, limits.clock, pool.translated(limits.callback),
-        lower_bound=limits.lower_bound, hopeless=limits.hopeless, fruitless=limits.fruitless,
-    )  # fmt: skip
+        pool.ideal, limits.gap or 0.0, limits.clock, pool.translated(limits.callback), lower_bound=limits.lower_bound
+    )
     positions = None if limits.start is None else pool.positions_of(limits.start)
     if positions is not None and pool.log_loss(positions) < np.inf:
         incumbent.offer(positions, pool.log_loss(positions), "start")
     return incumbent
 
 
-def short_proof_nodes(pool: Pool) -> int:
-    """The node limit of a short proof: the work of a node grows as P D²."""
-    return max(1, int(SHORT_WORK / (pool.count * pool.rows**2)))
-
-
-def _search(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> StopReason | None:
-    """Few kicks, a short proof, many kicks, and one bound; a proof or a callback can end the search after each.
-
-    If a start is given, a proof from it was tried before. A source has several rounds of kicks.
-    """
-    starts, kicks = STARTS if limits.starts is None else limits.starts, limits.kicks
-    proofs, rng, memory = limits.start is None and kicks > 0, limits.generator, limits.memory
-    if pool.X is None:
-        stop = improve(pool, incumbent, clock, rng, starts, kicks // SOURCE_ROUNDS, memory)
-    else:
-        few = min(kicks, FIRST_KICKS)
-        stop = improve(pool, incumbent, clock, rng, starts, few, memory)
-        if stop is None and proofs and not incumbent.closed:
-            stop = _short_proof(pool, incumbent, clock)
-        if stop is None and not incumbent.closed:
-            stop = improve(pool, incumbent, clock, rng, 0, kicks - few, memory)
-    bound = Prove(memory=memory, root=True, short=True)
-    if stop is None and proofs and not incumbent.closed and not clock.expired and bound.applies(pool, incumbent):
-        stop = bound.run(pool, incumbent, clock)
-    return stop
-
-
 def improve(
-    pool: Pool,
-    incumbent: Incumbent,
-    clock: Clock,
-    rng: np.random.Generator,
-    starts: int,
-    kicks: int,
-    memory: int,
+    pool: Pool, incumbent: Incumbent, clock: Clock, limits: Limits, starts: int, kicks: int, brief: bool = False
 ) -> StopReason | None:
     """Improve the incumbent by swaps and kicks, without a proof. Returns a reason if a callback ends the search.
 
     The first start is the better one of a subset of large volume and the greedy one (at one point).
-    `memory` is the most bytes of columns that a source may load.
+    A source has several rounds of so many kicks.
     """
+    effort = Effort(limits.generator, starts, kicks, brief or limits.brief)
     last = pool.X is None and pool.missing <= 1  # one pass tries all columns
     if not last and offer_large_volume(pool, incumbent, clock):
         return StopReason.INTERRUPTED
@@ -128,11 +121,11 @@ def improve(
             incumbent.evaluations += pool.count * pool.missing
             incumbent.raise_bound(incumbent.loss)
     if pool.X is not None:
-        return local_search(pool, incumbent, clock, rng, starts=starts, kicks=kicks)
+        return local_search(pool, incumbent, clock, effort)
     if last:
         return None
     for _ in range(SOURCE_ROUNDS):
-        stop = _swaps_over_all(pool, incumbent, clock, memory)
+        stop = _swaps_over_all(pool, incumbent, clock, limits.memory)
         if stop is not None or not incumbent.swap_optimal:
             return stop
         # no single one of the columns of the least bounds improves the subset, but several may
@@ -140,21 +133,11 @@ def improve(
         if found is None:
             return None
         among = _with_subset(pool, incumbent.subset, *pool.columns_of(found))
-        stop = local_search(pool, incumbent, clock, rng, starts=starts, kicks=kicks, among=among)
+        stop = local_search(pool, incumbent, clock, effort, among)
         pool.load(among[1], among[0])
         if stop is not None or incumbent.swap_optimal:  # the local search found no better subset
             return stop
-    return _swaps_over_all(pool, incumbent, clock, memory)
-
-
-def _short_proof(pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
-    """One proof with few nodes, where they take less time than the kicks that follow."""
-    nodes = short_proof_nodes(pool)
-    proof = Prove(nodes, worker_count(None), short=True) if pool.points == 1 else JointTree(JOINT_NODES)
-    if (pool.points == 1 and nodes < SHORT_NODES) or not proof.applies(pool, incumbent):
-        return None
-    stop = proof.run(pool, incumbent, clock.part(HALF))
-    return stop if stop is StopReason.INTERRUPTED else None
+    return _swaps_over_all(pool, incumbent, clock, limits.memory)
 
 
 def _with_subset(pool: Pool, subset: Indices, positions: Indices, values: Array) -> tuple[Array, Indices]:

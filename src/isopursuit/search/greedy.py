@@ -13,12 +13,12 @@ from isopursuit._core.clock import EXPIRED, UNLIMITED, Clock
 from isopursuit._core.linalg import numerical_rank, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices, Status
 from isopursuit.errors import RankError
-from isopursuit.pursuit.settings import MEMORY
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
-from isopursuit.search.local import large_volume, residuals, ruled, swap_kernel
+from isopursuit.search.local import ruled, swap_kernel, with_large_volume
 from isopursuit.search.pool import Pool
 from isopursuit.search.scan import BestAddition, BestColumn, Coordinates
+from isopursuit.sources.columns import MEMORY
 
 
 def greedy(pool: Pool, limits: Limits) -> Search:
@@ -65,19 +65,19 @@ def greedy_subset(
         best: BestColumn | None = pool.ask(task, clock)
         if best is None:
             finished, clock = False, UNLIMITED
-            quick = _completed(pool, subset)
+            quick = with_large_volume(pool, subset)
             if quick is not None:
                 return quick, finished
             continue
         if known is not None:
             known = Coordinates(known.squares, known.rows, min(len(subset), len(known.rows)))
-        # if the loss overflows float64 with every column, take the one farthest from the span of the others
-        number = best.index if best.index >= 0 else _farthest(pool, subset)
-        if number < 0:
+        if best.index < 0:  # the loss overflows float64 with every column
+            quick = with_large_volume(pool, subset)
+            subset = subset if quick is None else quick
             break
         if best.values is not None and pool.X is None:
-            pool.load(np.array([number]), best.values[:, None])
-        subset = np.append(subset, number)
+            pool.load(np.array([best.index]), best.values[:, None])
+        subset = np.append(subset, best.index)
         if report(subset):
             clock = EXPIRED
     rank = numerical_rank(spectrum(unit_columns(pool.at_hand(subset))), pool.k)
@@ -89,18 +89,6 @@ def greedy_subset(
     return subset, finished
 
 
-def _farthest(pool: Pool, subset: Indices) -> int:
-    """The column in memory whose direction is farthest from the span of the subset; −1 if all of a source are in it."""
-    positions, columns = pool.resident_positions, pool.resident_columns
-    if pool.X is not None:
-        positions, columns = np.arange(pool.count), pool.X[0]
-    unit, used = unit_columns(columns), pool.blocked(np.union1d(subset, pool.include))[positions]
-    off = np.linalg.norm(residuals(unit, unit_columns(pool.at_hand(subset))), axis=0)
-    best = int(np.where(used, -1.0, off).argmax())
-    known = not used[best] and off[best] > (pool.rows * np.finfo(np.float64).eps if pool.X is None else -1.0)
-    return int(positions[best]) if known else -1
-
-
 def _extended(basis: Array, columns: Array) -> Array:
     """An orthonormal basis (m, rows) of the span of these columns (rows, m), given one of the first of them."""
     for x in columns.T[len(basis) :]:
@@ -109,19 +97,6 @@ def _extended(basis: Array, columns: Array) -> Array:
             x = x / max(float(np.linalg.norm(x)), np.finfo(np.float64).tiny)
         basis = np.vstack([basis, x])
     return basis
-
-
-def _completed(pool: Pool, subset: Indices) -> Indices | None:
-    """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
-    if pool.rules is not None:
-        return pool.first_allowed()
-    if pool.X is not None:
-        return large_volume(pool.X, subset, pool.k).astype(np.intp)
-    if len(pool.resident_positions) < pool.k:
-        return None
-    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k)
-    rank = numerical_rank(spectrum(unit_columns(pool.resident_columns[:, some])), pool.k)
-    return pool.resident_positions[some] if rank == pool.k else None
 
 
 def _at_points(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indices], bool]) -> tuple[Indices, bool]:
@@ -141,6 +116,6 @@ def _at_points(pool: Pool, subset: Indices, clock: Clock, report: Callable[[Indi
         if report(subset):
             break
     finished = len(subset) == pool.k
-    whole = subset if finished else _completed(pool, subset)
+    whole = subset if finished else with_large_volume(pool, subset)
     assert whole is not None
     return whole, finished

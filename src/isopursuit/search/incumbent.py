@@ -21,8 +21,8 @@ from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss
-from isopursuit.pursuit.settings import MEMORY
-from isopursuit.search.settings import BUDGET, CLOSED_SHARE, KICKS
+from isopursuit.search.settings import BUDGET, KICKS
+from isopursuit.sources.columns import MEMORY
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Limits:
     seed: np.random.Generator | int = 0  # for starts and kicks
     start: Indices | None = None  # a subset that is known, in the caller's numbers; the answer is at least as good
     lower_bound: float = 0.0  # a bound that is known
-    patience: int = 0  # nodes of the tree for which a full proof is sought before `gap` is enough
-    fruitless: int | None = None  # a local search ends after this many kicks, and half of all, without a better subset
-    hopeless: int | None = None  # the search ends, with status "nodes", if nearly all nodes are open after this many
+    trial: int | None = None  # a proof ends after so many nodes if its tree only grows, or if its gap is `enough`
+    enough: float = 0.0
+    brief: bool = False  # whether a local search ends where more kicks hardly help
     callback: Callback | None = None  # receives the progress, in the caller's numbers
     proof: ProofFile | None = None  # where to write a proof that can be checked
 
@@ -142,8 +142,6 @@ class Incumbent:
         The trivial lower bound: k for each point.
     gap : float
         The search ends when the loss is proved to be within this relative distance of the best.
-    patience : int
-        Nodes of the tree for which a full proof is sought before `gap` is enough.
     subset, log_loss
         Sorted positions in the pool, and the logarithm of their loss; empty and infinite at first.
     lower_bound : float
@@ -157,7 +155,6 @@ class Incumbent:
 
     ideal: float
     gap: float = 0.0
-    patience: int = 0
     clock: Clock = field(default_factory=lambda: Clock.of(None))
     report_to: Callable[[SearchProgress], bool | None] | None = None
     subset: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
@@ -169,11 +166,8 @@ class Incumbent:
     found_by: str = ""
     swap_optimal: bool = False
     notes: tuple[str, ...] = ()
-    hopeless: int | None = None
-    fruitless: int | None = None
     stop: StopReason | None = None
     asked: bool = False  # whether the callback has asked to stop
-    gave_up: bool = False
     last_report: float = 0.0
     reported_log_loss: float = np.inf
 
@@ -199,8 +193,7 @@ class Incumbent:
     def closed(self) -> bool:
         """Whether the requested gap is reached."""
         # an infinite loss never reaches a gap, although inf <= gap * inf
-        near = self.patience == 0 and self.loss - self.lower_bound <= self.gap * self.loss < np.inf
-        return self.proved or near
+        return self.proved or self.loss - self.lower_bound <= self.gap * self.loss < np.inf
 
     @property
     def status(self) -> Status:
@@ -223,8 +216,8 @@ class Incumbent:
             self.clock.pressed()
             self.stop = StopReason.INTERRUPTED
             return
-        if self.asked or self.gave_up:
-            self.stop = StopReason.INTERRUPTED if self.asked else StopReason.NODES
+        if self.asked:
+            self.stop = StopReason.INTERRUPTED
 
     def offer(self, subset: NDArray[np.integer], log_loss: float, found_by: str) -> bool:
         """Replace the subset if this one is better; returns whether it is."""
@@ -245,22 +238,19 @@ class Incumbent:
 
     def report(self, nodes: int = 0, open_nodes: int = 0, *, at_once: bool = False) -> bool:
         """Call the callback about ten times a second and whenever the loss falls; True if the search must stop."""
-        # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
-        hopeless = self.hopeless is not None and nodes >= self.hopeless and open_nodes > (1 - 2 * CLOSED_SHARE) * nodes
-        self.gave_up = self.gave_up or hopeless
+        nodes += self.nodes
         if self.report_to is None or self.asked:
-            return self.asked or self.gave_up
+            return self.asked
         seconds = self.clock.seconds
         improved = self.log_loss < self.reported_log_loss
         if not (at_once or improved or seconds >= self.last_report + REPORT_SECONDS):
-            return self.gave_up
+            return False
         self.last_report, self.reported_log_loss = seconds, self.log_loss
         loss, bound = self.loss, min(self.lower_bound, self.loss)
         gap = (loss - bound) / loss if loss < np.inf else np.inf
-        nodes += self.nodes
         progress = SearchProgress(seconds, loss, bound, gap, nodes, open_nodes, self.subset, self.found_by)
         self.asked = bool(self.report_to(progress))
-        return self.asked or self.gave_up
+        return self.asked
 
     def reporting(self, clock: Clock, nodes: Callable[[], int] = int) -> Clock:
         """The clock for stages: loops that look at it call the callback, if there is one, with so many more nodes."""

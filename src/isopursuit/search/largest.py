@@ -16,11 +16,10 @@ import numpy as np
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.search.rules import Rules
 
-WORK = 5_000_000  # columns put into cliques and pairs compared, in all (measured: about 1 s for FEW_COLUMNS)
+WORK = 5_000_000  # columns put into cliques, in all (measured: about 1 s for FEW_COLUMNS)
 FEW_COLUMNS = (
     500  # with more columns each comparison takes longer, and the work is less (derived: sets are long integers)
 )
-MOST_COMPARED = WORK // 50  # pairs compared at once (chosen)
 # columns tried for a first allowed set of large volume (chosen: far more than k), and the multiplications for them
 # (derived: about 1 s)
 FIRST_STEPS, FIRST_WORK = 2_000, 2**31
@@ -48,7 +47,7 @@ def largest(rules: Rules, include: Indices, free: Indices, most: int) -> tuple[I
         if inside:  # those with limits first, so that the least numbers find room
             parts.insert(0, (part, inside))
         else:
-            parts += [(one, inside) for one in _components(near, _without_dominated(near, part)[0], [])]
+            parts.append((part, inside))
     needed = int(least.sum())
     found, bound = include.tolist(), len(include)
     work = WORK * FEW_COLUMNS // max(len(free), FEW_COLUMNS)
@@ -93,27 +92,6 @@ def _components(near: list[int], left: int, together: list[int]) -> list[int]:
         parts.append(part)
         left &= ~part
     return sorted(parts, key=int.bit_count)
-
-
-def _without_dominated(near: list[int], free: int) -> tuple[int, int]:
-    """Drop each column that excludes another one and all that this one excludes: the other is never worse.
-
-    Returns the columns that are left, and how many pairs were compared; after MOST_COMPARED it ends.
-    """
-    before = work = 0
-    while free != before:
-        before = free
-        for p in _numbers(before):
-            if work > MOST_COMPARED:
-                return free, work
-            own = near[p] & free
-            others = ~(own | 1 << p) & free
-            for q in _numbers(own):
-                work += 1
-                if not near[q] & others:
-                    free ^= 1 << p
-                    break
-    return free, work
 
 
 class _Packing:
@@ -206,9 +184,6 @@ class _Packing:
 
     def frame(self, free: int) -> tuple[int, list[tuple[int, int]]]:
         """The free columns, in the order of a greedy cover by cliques, each with the number of its clique."""
-        if not self.limits:
-            free, compared = _without_dominated(self.near, free)
-            self.work -= compared
         order: list[tuple[int, int]] = []
         cliques, left = 0, free
         while left:

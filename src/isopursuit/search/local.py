@@ -4,6 +4,8 @@ The first start is the incumbent, or columns of large volume. Another one has a 
 one after the other (greedy search). A kick removes a few columns and adds the best ones in the same way. Swaps at those
 positions follow. If they do not lead back to the same subset, swaps at all positions follow. The next kick is that of
 the new subset if its excess loss is at most slightly higher. After many kicks without success there is another start.
+A brief search, as of `select`, ends earlier: if the first descents all end at the same subset, or after many kicks
+without a better subset.
 
 The same code searches one matrix, many points, and columns of a source.
 """
@@ -11,13 +13,14 @@ The same code searches one matrix, many points, and columns of a source.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isopursuit._core.clock import UNLIMITED, Clock
-from isopursuit._core.linalg import pivoted_qr
+from isopursuit._core.linalg import numerical_rank, pivoted_qr, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import to_loss
@@ -31,6 +34,12 @@ from isopursuit.search.settings import MIN_DECREASE, SOURCE_ENTRIES
 # fruitless kicks for each free column before another start (measured on "x gauss16" and unit-length 14 × 300: 10 and 20
 # are equal within the noise)
 PATIENCE = 10
+# a brief search ends if so many descents end at the same subset (measured on the 100 results of benchmarks.quick: more
+# descents and kicks find nothing better and take six times as long)
+AGREEING = 3
+# a brief search ends after so many kicks, and half of all, without a better subset (measured by `select` on
+# "x cancer20": with 150, 5 % worse)
+FRUITLESS = 300
 DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured on "x gauss16": with 0, 0.3 % worse)
 MOST_KICKED = 8  # a kick removes between two and this many columns (measured on "x gauss16": with 6, 0.7 % worse)
 # columns, or twice as many as are picked, that a start of large volume considers (measured: 0.1 s with 384 rows)
@@ -189,17 +198,20 @@ def residuals(columns: Array, picked: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------- local search
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much a local search tries: starts, then kicks; a `brief` one ends where more hardly helps."""
+
+    rng: np.random.Generator
+    starts: int = 1
+    kicks: int = 0
+    brief: bool = False
+
+
 def local_search(
-    pool: Pool,
-    incumbent: Incumbent,
-    clock: Clock,
-    rng: np.random.Generator,
-    *,
-    starts: int,
-    kicks: int,
-    among: tuple[Array, Indices] | None = None,
+    pool: Pool, incumbent: Incumbent, clock: Clock, effort: Effort, among: tuple[Array, Indices] | None = None
 ) -> StopReason | None:
-    """Descend from `starts` subsets and then after each of `kicks` kicks; better subsets are offered to the incumbent.
+    """Descend from several subsets and then after each kick; better subsets are offered to the incumbent.
 
     `among` are the columns (D, P) of a source that are searched, and their positions; the incumbent is among them. If
     the incumbent has a subset, that is the first start. Returns a reason if a callback ends the search.
@@ -220,20 +232,21 @@ def local_search(
     if clock.expired or not free:
         return None
     kernel = swap_kernel(np.ascontiguousarray(np.swapaxes(X, 1, 2)), pool.c, pool.aggregate, clock.deadline, pool.k)
-    kernel = ruled(kernel, pool)
-    current, lowest, fruitless, most = incumbent.log_loss, incumbent.log_loss, 0, min(MOST_KICKED, len(free) - 1)
-    improved, least = 0, incumbent.log_loss
-    for turn in range(starts + (kicks if X.shape[2] > pool.k else 0)):
+    kernel, rng, most = ruled(kernel, pool), effort.rng, min(MOST_KICKED, len(free) - 1)
+    current = lowest = least = incumbent.log_loss
+    fruitless = improved = 0
+    ends: set[bytes] = set()  # where the first descents ended
+    for turn in range(effort.starts + (effort.kicks if X.shape[2] > pool.k else 0)):
         improved, least = (turn, incumbent.log_loss) if incumbent.log_loss < least else (improved, least)
-        useless = incumbent.fruitless is not None and turn > starts + max(incumbent.fruitless, 2 * improved)
-        if clock.expired or incumbent.closed or useless:
+        useless = turn > effort.starts + max(FRUITLESS, 2 * improved) or (turn == AGREEING and len(ends) == 1)
+        if clock.expired or incumbent.closed or (effort.brief and useless):
             break
         again = fruitless >= PATIENCE * len(free) or most < 2  # a kick does not remove all columns
         places, trial = free, best
-        if turn >= starts and not again:
+        if turn >= effort.starts and not again:
             places = rng.permutation(free).tolist()
-            trial = _kicked(kernel, best, places[: int(rng.integers(2, most + 1))], clock)
             fruitless += 1
+            trial = _kicked(kernel, best, places[: int(rng.integers(2, most + 1))], clock)
             if np.isin(trial, best).all():
                 continue
         elif turn > 0:
@@ -243,6 +256,8 @@ def local_search(
         trial, log_loss = swap_descent(kernel, trial, places, clock)
         incumbent.evaluations += 1
         incumbent.offer(positions[trial], log_loss, "local search")
+        if turn < AGREEING:
+            ends.add(np.sort(trial).tobytes())
         if log_loss < lowest or again:
             lowest, fruitless = log_loss, 0
         if log_loss <= lowest or _excess(log_loss, pool) < (1 + DETOUR) * _excess(current, pool):
@@ -256,20 +271,24 @@ def offer_large_volume(pool: Pool, incumbent: Incumbent, clock: Clock) -> bool:
     """Offer columns in memory of large volume if there is no incumbent, so that soon there is an answer. True if the
     search must stop.
     """
-    if len(incumbent.subset) < pool.k and pool.rules is not None:
-        subset = pool.first_allowed()
-        incumbent.offer(subset, pool.log_loss(subset), "large volume")
-    elif len(incumbent.subset) < pool.k:
-        X, positions, include = pool.X, np.arange(pool.count), pool.include
-        if X is None:
-            X, positions = pool.resident_columns[None], pool.resident_positions
-            include = pool.place(include)
-        if len(positions) >= pool.k:
-            subset = positions[large_volume(X, include, pool.k, clock)]
-            log_loss = pool.log_loss(subset)
-            if pool.X is not None or log_loss < np.inf:
-                incumbent.offer(subset, log_loss, "large volume")
+    if len(incumbent.subset) < pool.k:
+        subset = with_large_volume(pool, pool.include, clock)
+        if subset is not None:
+            incumbent.offer(subset, pool.log_loss(subset), "large volume")
     return len(incumbent.subset) > 0 and incumbent.report()
+
+
+def with_large_volume(pool: Pool, subset: Indices, clock: Clock = UNLIMITED) -> Indices | None:
+    """The subset with more columns in memory of large volume; None if those do not span enough dimensions."""
+    if pool.rules is not None:
+        return pool.first_allowed()
+    if pool.X is not None:
+        return large_volume(pool.X, subset, pool.k, clock).astype(np.intp)
+    if len(pool.resident_positions) < pool.k:
+        return None
+    some = large_volume(pool.resident_columns[None], pool.place(subset), pool.k, clock)
+    rank = numerical_rank(spectrum(unit_columns(pool.resident_columns[:, some])), pool.k)
+    return pool.resident_positions[some] if rank == pool.k else None
 
 
 def _excess(log_loss: float, pool: Pool) -> float:
@@ -280,7 +299,7 @@ def _excess(log_loss: float, pool: Pool) -> float:
 def _kicked(kernel: Kernel, subset: Subset, places: list[int], clock: Clock) -> Subset:
     """Remove the columns at these positions, add the best ones, and swap at the positions."""
     whole = completed(kernel, np.delete(subset, places), len(subset))
-    if whole is None:
+    if whole is None or np.isin(whole, subset).all():
         return subset
     kicked = subset.copy()
     kicked[places] = whole[len(subset) - len(places) :]

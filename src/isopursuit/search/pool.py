@@ -2,7 +2,7 @@
 
 The pool has the only index map of a search. Inside, columns are known by their *positions* in the pool, integers from 0
 to count − 1; `to_caller` turns them into the caller's column numbers, once, for callbacks and the answer. A part of a
-pool (`among`) is another pool with its own positions.
+pool is another pool with its own positions.
 
 Some columns are *resident*: they are in memory as one array, the included ones first. The proof solves its relaxation
 over the resident columns and loads more when passes find that they matter. A pool in memory supports passes too.
@@ -20,18 +20,18 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import direction_rank, rotated, spectrum, unit_columns
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices, Labels, Mask
-from isopursuit.data._matrix import length_notes
+from isopursuit.data._matrix import length_notes, too_few_columns
 from isopursuit.data._units import AS_GIVEN, UnitLength
-from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
+from isopursuit.errors import ParameterError, RangeError, RankError
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.notes import scale_notes
 from isopursuit.loss.penalty import STATED, least_log_spectral_loss, log_spectral_loss, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.largest import first_allowed, largest
-from isopursuit.search.passes import OutOfTimeError, fold_until, usable
+from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.rules import Rules
-from isopursuit.search.scan import FirstEqual, Lengths
+from isopursuit.search.scan import Lengths
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
@@ -63,8 +63,6 @@ class Pool:
         The duration of each pass.
     rules : Rules or None
         Which columns may be picked together; then the columns are in memory.
-    first : array or None
-        A set that the rules allow, if one is known.
     most : int or None
         If k is the size of a largest set that the rules allow: an upper bound of it.
     """
@@ -83,7 +81,6 @@ class Pool:
     unit_length: UnitLength = AS_GIVEN
     pass_seconds: tuple[float, ...] = ()
     rules: Rules | None = None
-    first: Indices | None = None
     most: int | None = None
     _residents: tuple[Indices, Array] | None = None
 
@@ -154,8 +151,6 @@ class Pool:
         rules, X, k = self.rules, self.X, self.k
         assert rules is not None
         assert X is not None
-        if self.first is not None and self.log_loss(self.first) < np.inf:
-            return self.first
 
         def finite(subset: Indices) -> bool:
             return self.log_loss(subset) < np.inf
@@ -258,7 +253,7 @@ class Pool:
         That raises an error for entries that are not finite, counts zero columns, and draws the resident columns at
         random.
         """
-        k, excluded, self.excluded = self.k, self.excluded, np.union1d(self.excluded, self.include)
+        k, self.excluded = self.k, np.union1d(self.excluded, self.include)
         self._residents = self.include, self.read(self.include)
         # enough columns to complete a subset when the time is over
         everything = Lengths(np.eye(1), None, self.columns.transform, max(RESIDENT, 2 * k))
@@ -266,12 +261,8 @@ class Pool:
         found = self.columns.screen(everything)
         self.pass_seconds = (time.perf_counter() - began,)
         self.notes += length_notes(found.zero, found.short)
-        left = self.count - found.zero - found.short
-        if left - len(excluded) < k and left - self._nonzero(excluded) < k:
-            raise ShapeError(
-                f"Fewer than {k} of {self.count} columns can be picked (the others are zero or excluded), but {k} are "
-                "needed. Exclude fewer columns, or pass a smaller k."
-            )
+        if self.count - found.zero - found.short < k:
+            raise too_few_columns(self.count - found.zero - found.short, self.count, k)
         zero = self.include[~self.resident_columns.any(axis=0)].tolist()
         if zero:
             raise ParameterError(f"include names zero columns: {name_columns(zero, self.labels)}.")
@@ -280,28 +271,6 @@ class Pool:
             raise RankError(f"The included columns are linearly dependent: {names}.")
         self.load(*self.columns_of(found.largest))
         return self
-
-    def _nonzero(self, numbers: Indices) -> int:
-        """How many of these columns are neither zero nor too short."""
-        parts = (self.read(part) for part in np.array_split(numbers, 1 + len(numbers) // RESIDENT))
-        nothing = np.zeros(0, dtype=np.intp)
-        return sum(int(usable(np.einsum("dp,dp->p", part, part), 0, nothing).sum()) for part in parts)
-
-    def _first_equal(self, subset: Indices, values: Array) -> Indices:
-        """The first columns that are equal to these up to sign, if there is time for a pass."""
-        free = ~np.isin(subset, self.include)
-        if not free.any():
-            return subset
-        task = FirstEqual(values[:, free].T.copy(), self.columns.transform, self.excluded)
-        first: Indices | None = None
-        try:
-            first = self.ask(task, self.clock)
-        except KeyboardInterrupt:  # the answer is known and must not be lost
-            self.clock.pressed()
-        numbers = subset.copy()
-        if first is not None:
-            numbers[free] = np.where(first >= 0, first, subset[free])
-        return numbers
 
     # ------------------------------------------------------------------------------------------ parts of a pool
     def distinct(self) -> Pool:
@@ -343,22 +312,11 @@ class Pool:
             return self
         return self._with(rotated(self.X), np.arange(self.count), self.include)
 
-    def among(self, positions: Indices) -> Pool:
-        """The pool of these columns (sorted, with the included ones); its i-th column is `positions[i]` of this one."""
-        assert self.X is not None
-        X = np.ascontiguousarray(self.X[:, :, positions])
-        return self._with(X, positions, np.searchsorted(positions, self.include)).reduced()
-
     def _with(self, X: Array, positions: Indices, include: Indices) -> Pool:
         caller = positions if self.caller is None else self.caller[positions]
         include = include.astype(np.intp)
         pool = replace(self, X=X, caller=caller, include=include, excluded=include, source=None, _residents=None)
-        if self.rules is None:
-            return pool
-        first = None if self.first is None else np.flatnonzero(np.isin(positions, self.first))
-        return replace(
-            pool, rules=self.rules.take(positions), first=first if first is not None and len(first) == self.k else None
-        )
+        return pool if self.rules is None else replace(pool, rules=self.rules.take(positions))
 
     # ------------------------------------------------------------------------------------------ the caller's numbers
     def to_caller(self, positions: Indices) -> Indices:
@@ -384,13 +342,11 @@ class Pool:
     def answer(self, found: SearchOutcome, method: str) -> Search:
         """The result, in the caller's numbers; the loss comes from singular values.
 
-        If float64 cannot decide whether the subset is best, the status becomes "precision". Of columns of a source that
-        are equal up to sign, the answer has the first.
+        If float64 cannot decide whether the subset is best, the status becomes "precision".
         """
         subset, numbers = self.at_points(found.subset), found.subset
         notes = self.notes + found.notes
         if self.X is None:
-            numbers = self._first_equal(numbers, subset[0])
             notes += (f"{len(self.pass_seconds)} passes over {self.count:,} columns.",)
         numbers = numbers if self.caller is None else self.caller[numbers]
         order = np.argsort(numbers)

@@ -17,7 +17,7 @@ from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import direction_rank, unit_columns
 from isopursuit._core.options import as_exponent, as_size, is_whole
 from isopursuit._core.text import name_columns
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
+from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, PerGroup, Unit
 from isopursuit.data._matrix import (
     Matrix,
     as_indices,
@@ -38,16 +38,14 @@ from isopursuit.search.largest import largest
 from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
-from isopursuit.search.rules import PerGroup, Rules, as_rules
+from isopursuit.search.rules import Rules, as_rules
 from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 
 SPECTRUM_SAMPLE = 1000  # about as many columns show which directions carry the data (chosen: at most 0.2 s)
-NO_RULES_SOURCE = (
-    "max_correlation=, apart= and groups= need the columns in memory, and X is a source. Load the columns that matter, "
-    "for example 20,000 of suitable length, and pass them as an array."
-)
+# what needs the columns in memory, as the first words of a message
+RULES, BRUTE_FORCE = "A search with max_correlation=, apart= or groups=", "Brute-force search"
 
 
 def _none() -> Indices:
@@ -78,8 +76,8 @@ class Problem:
         The caller's matrix before it was divided by the `unit`, if it is in memory and there is one point.
     rules : Rules or None
         Which columns may be picked together.
-    first, most : array and int, or None
-        If the caller gave no k and rules: a largest allowed set, and an upper bound of the size of any.
+    most : int or None
+        If the caller gave no k and rules: an upper bound of the size of any allowed set.
     """
 
     k: int
@@ -98,7 +96,6 @@ class Problem:
     given: Array | None = None
     unit: Unit = None
     rules: Rules | None = None
-    first: Indices | None = None
     most: int | None = None
 
     @classmethod
@@ -122,14 +119,17 @@ class Problem:
     ) -> Problem:
         """Check the caller's data and options.
 
-        The options are those of `select`. `in_memory` is the message of the error to raise if the
-        columns are needed in memory and X is a source; a memory map is loaded.
+        The options are those of `select`. `in_memory` says what needs the columns in memory, if anything does: then a
+        memory map is loaded, and any other source is refused.
         """
         c, together = as_exponent(c), as_aggregate(aggregate)
         ruled = not (max_correlation is apart is groups is per_group is None)
-        in_memory = in_memory or (NO_RULES_SOURCE if ruled else "")
+        in_memory = in_memory or (RULES if ruled else "")
         if in_memory and is_source(X) and not isinstance(X, np.memmap):
-            raise ParameterError(in_memory)
+            raise ParameterError(
+                f"{in_memory} needs the columns in memory, and X is a source. Load the columns that matter, for "
+                "example 20,000 of suitable length, and pass them as an array."
+            )
         if not in_memory and (is_source(X) or _is_large(X, k)):
             columns = as_candidates(X, k, clock)
             rows, count = columns.shape
@@ -141,7 +141,9 @@ class Problem:
                 for some, what in ((include, "include"), (exclude, "exclude"))
             )
             columns = columns.in_unit(unit, excluded)
-            problem = cls(k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names)
+            problem = cls(
+                k=k, c=c, columns=columns, include=included, exclude=excluded, labels=names, unit=as_unit(unit)
+            )
             return replace(problem, notes=columns.notes).checked()
         points, many = as_points(X, labels, wide=k is None and not ruled)
         check_count(k, points[0].values.shape)
@@ -261,7 +263,7 @@ class Problem:
         first, most = largest(rules, self.include, free, self.k)
         for k in range(len(first), 0, -1):
             try:
-                found = replace(self, k=k, most=most, first=first if k == len(first) else None).checked()
+                found = replace(self, k=k, most=most).checked()
                 found.pool(UNLIMITED).first_allowed()
             except RankError:  # all allowed sets of k columns are dependent
                 most = min(most, k - 1) if k == most else most
@@ -300,10 +302,7 @@ class Problem:
         include = np.searchsorted(possible, self.include).astype(np.intp)
         caller = possible if self.caller is None else self.caller[possible]
         pool = replace(pool, X=X, caller=caller, include=include, excluded=include, most=self.most)
-        if self.rules is None:
-            return pool
-        first = None if self.first is None else np.searchsorted(possible, self.first).astype(np.intp)
-        return replace(pool, rules=self.rules.take(possible), first=first)
+        return pool if self.rules is None else replace(pool, rules=self.rules.take(possible))
 
     @property
     def _in_passes(self) -> bool:
@@ -346,7 +345,7 @@ class Problem:
         rules = None if self.rules is None else self.rules.take(numbers)
         return replace(
             self, points=points, columns=None, caller=numbers, include=include, exclude=_none(), notes=notes,
-            rules=rules, first=None,
+            rules=rules,
         ).checked()  # fmt: skip
 
     def squared_singular_values(self) -> Array:

@@ -19,10 +19,9 @@ from isopursuit._core.backend import on_host
 from isopursuit._core.linalg import EPS, LOOSE, spectrum
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit.loss.penalty import log_spectral_loss, to_loss
+from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.search.local import swap_kernel
 from isopursuit.search.passes import pieces, usable
-from isopursuit.search.scan import SwapBounds
 from isopursuit.search.settings import BATCH, SLACK, TIE
 from isopursuit.sources.tasks import Transform
 
@@ -112,23 +111,18 @@ class Replacements:
         both = np.ascontiguousarray(np.swapaxes(np.concatenate([picked, few], axis=2), 1, 2))
         swaps = swap_kernel(both, self.c, self.aggregate, self.deadline, k)
         swaps.prepare(subset)
-        bounds = SwapBounds.of(picked[0], self.c)(few[0]) if len(picked) == 1 else None
         found: list[tuple[Replacement, ...] | None] = []
         for position in range(k):
             if time.perf_counter() > self.deadline:
                 found.append(None)
                 continue
             cutoff = self.cutoffs[position] if self.cutoffs else np.inf
-            if bounds is not None and bounds[position].min(initial=np.inf) > to_loss(self._above(cutoff)):
-                found.append(())
-                continue
             free = np.arange(len(numbers))
             if self.blocked is not None:
                 swaps.skip(np.append(np.zeros(k, dtype=bool), self.blocked[position]))
                 free = np.flatnonzero(~self.blocked[position])
             if cutoff == np.inf:
-                some = self._promising(position, few[:, :, free]) if bounds is None else _least(bounds[position, free])
-                some = free[some]
+                some = free[self._promising(position, few[:, :, free])]
                 scores = np.sort(self._log_losses(position, few[:, :, some], _part(rounding, some)))
                 cutoff = float(scores[NEAREST - 1]) if len(scores) >= NEAREST else np.inf
             which, values = swaps.below(subset, position, self._above(cutoff))
@@ -237,7 +231,7 @@ class Replacements:
         off = np.einsum("idp,idp->ip", others, others) - y.sum(axis=1)
         ends = np.sqrt(np.stack([np.maximum(s[:, :1] ** 2 + y[:, 0], 1.0), np.clip(off, 0.0, 1.0)], axis=-1))
         bound = self.aggregate.log_total(log_spectral_loss(np.where(ends > 0, ends, 1e-300), self.c).T)
-        return _least(bound)
+        return np.argsort(bound, kind="stable")[:BATCH].astype(np.intp)
 
     def _ranked(self, position: int, found: list[Replacement]) -> tuple[Replacement, ...]:
         """Sorted by loss, then by number. Columns that are identical up to sign have equal losses."""
@@ -271,11 +265,6 @@ def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:
         order += sorted(equal, key=lambda one: one.index)
         waiting = waiting[len(equal) :]
     return tuple(order[:NEAREST])
-
-
-def _least(bounds: Array) -> Indices:
-    """The columns of the least bounds."""
-    return np.argsort(bounds, kind="stable")[:BATCH].astype(np.intp)
 
 
 def _part(rounding: Array | None, which: NDArray[np.integer[Any]]) -> Array | None:

@@ -3,7 +3,7 @@
 A set of columns is *allowed* if it has no excluded pair, and from every group at least the least and at most the most
 number of columns. `Rules.blocked` says which columns cannot join some others; swaps, greedy choices and prices skip
 these. The tree drops them from the candidates of a node, and evaluates allowed sets only. Bounds of problems without
-rules remain valid, because rules only remove subsets; the tree makes them tighter (_bound.pyx).
+rules remain valid, because rules only remove subsets; the tree makes them tighter (_node.pxd).
 
 largest.py finds the largest allowed sets.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from isopursuit._core.options import is_number, is_whole
 from isopursuit._core.text import listed, name_columns
-from isopursuit._core.types import Array, Indices, Label, Labels, Mask
+from isopursuit._core.types import Array, Indices, Label, Labels, Mask, PerGroup
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.errors import BudgetError, ParameterError
 
@@ -28,8 +28,6 @@ ROUNDING = 1e-12  # a cosine above the threshold by less is equal to it (chosen:
 ROWS = 512  # rows of the table of pairs that are computed at once (derived: 40 MB for 10,000 columns)
 MOST_PAIRS = 2**32  # most pairs of columns in the table, one bit each (derived: 512 MB, for 65,000 columns)
 NO_LIMIT = 2**30  # columns of a group without a limit
-
-PerGroup = Any  # a number, a pair (least, most), or a mapping of labels to either
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -148,39 +148,6 @@ class SwapBounds:
 
 
 @dataclass(frozen=True)
-class FirstEqual:
-    """The number of the first column that is equal, up to sign, to each of `few` (k, D); −1 if there is none."""
-
-    few: Array
-    transform: Transform
-    excluded: Indices
-
-    def __call__(self, block: Any, first: int) -> Indices:
-        """Those of one block."""
-        found = np.full(len(self.few), -1, dtype=np.intp)
-        largest = np.abs(self.few).argmax(axis=1)
-        for start, z in pieces(block, self.transform):
-            squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
-            here = usable(squares, first + start, self.excluded)
-            for j in np.flatnonzero(found < 0).tolist():
-                x, row = self.few[j], int(largest[j])
-                where = np.flatnonzero(here & (np.abs(on_host(z[row])) == abs(x[row])))
-                some = on_host(z[:, where] if isinstance(z, np.ndarray) else z[:, on_same_device(where, z)]).T
-                equal = (some == x).all(axis=1) | (some == -x).all(axis=1)
-                if equal.any():
-                    found[j] = first + start + int(where[equal.argmax()])
-        return found
-
-    def merge(self, one: Indices, other: Indices) -> Indices:
-        """The lower numbers."""
-        return np.where((one < 0) | ((other >= 0) & (other < one)), other, one)
-
-    def after(self, answer: Indices) -> FirstEqual:
-        """The same task: earlier answers do not shorten the rest of the pass."""
-        return self
-
-
-@dataclass(frozen=True)
 class Lengths(Screen):
     """The first pass: a screen by ‖z‖ alone, without products rows × rows, that draws columns at random."""
 

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.options import as_count, as_gap
+from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_options
 from isopursuit._core.progress import shown
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Label, SearchMethod, Unit
-from isopursuit.pursuit.settings import MEMORY
+from isopursuit._core.types import SearchMethod
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile
-from isopursuit.search.problem import Problem
-from isopursuit.search.rules import PerGroup
+from isopursuit.search.problem import BRUTE_FORCE, Problem
 from isopursuit.search.settings import BUDGET, KICKS, STARTS
 from isopursuit.search.solve import solve
-
-NO_BRUTE_SOURCE = (
-    "Brute force needs a matrix in memory: a source has too many subsets to try. Use exact_search, which can prove the "
-    "same answer."
-)
+from isopursuit.sources.columns import MEMORY
 
 
 @on_one_blas_thread
@@ -34,24 +28,16 @@ def greedy_search(
     c: float = 1.0,
     *,
     k: int | None = None,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
-    max_correlation: float | None = None,
-    apart: Iterable[Any] | None = None,
-    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-    per_group: PerGroup = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
+    **options: Unpack[SubsetOptions],
 ) -> Search:
     """Greedy search (the paper's GreedySearch). It proves nothing and can be far from the best.
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
+    X, c, k, progress, **options
         As in `select`. For a source each column takes one pass.
     time_limit : float, optional
         Seconds after which the remaining columns are quickly chosen by largest volume, with status "time". Default:
@@ -72,11 +58,7 @@ def greedy_search(
     >>> greedy_search(X).indices.tolist()
     [0, 1]
     """
-    return _search(
-        "greedy", Limits(Clock.of(time_limit)), callback, progress, X, k, c, unit=unit, aggregate=aggregate,
-        include=include, exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
-        per_group=per_group,
-    )  # fmt: skip
+    return _search(greedy_search, "greedy", Limits(Clock.of(time_limit)), callback, progress, X, k, c, options)
 
 
 @on_one_blas_thread
@@ -85,25 +67,17 @@ def brute_search(
     c: float = 1.0,
     *,
     k: int | None = None,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
     budget: int = BUDGET,
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
-    max_correlation: float | None = None,
-    apart: Iterable[Any] | None = None,
-    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-    per_group: PerGroup = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
+    **options: Unpack[SubsetOptions],
 ) -> Search:
     """Brute-force search (the paper's BruteSearch): try all subsets.
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group
+    X, c, k, **options
         As in `greedy_search`; X must be in memory.
     budget : int
         The largest number of subsets to try; if there are more, `BudgetError` is raised.
@@ -124,11 +98,7 @@ def brute_search(
     True
     """
     limits = Limits(Clock.of(time_limit), budget=budget)
-    return _search(
-        "brute", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate,
-        include=include, exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
-        per_group=per_group, in_memory=NO_BRUTE_SOURCE,
-    )  # fmt: skip
+    return _search(brute_search, "brute", limits, callback, progress, X, k, c, options, in_memory=BRUTE_FORCE)
 
 
 @on_one_blas_thread
@@ -137,23 +107,15 @@ def exact_search(
     c: float = 1.0,
     *,
     k: int | None = None,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
     time_limit: float | None = None,
     gap: float = 0.0,
     node_limit: int | None = None,
     workers: int | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
-    max_correlation: float | None = None,
-    apart: Iterable[Any] | None = None,
-    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-    per_group: PerGroup = None,
     memory: int = MEMORY,
     proof: str | os.PathLike[str] | None = None,
+    **options: Unpack[SubsetOptions],
 ) -> Search:
     """Find the k columns of least isometry loss, with a proof.
 
@@ -162,7 +124,7 @@ def exact_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
+    X, c, k, progress, **options
         As in `select`.
     time_limit : float, optional
         Seconds after which the best subset so far is returned, with its bound and status "time". Default: None. Without
@@ -187,7 +149,7 @@ def exact_search(
     Search
         Status "optimal" means proved within a relative 1e-9. "precision" means that float64 cannot decide, because the
         remaining subsets are badly conditioned. Ctrl-C does not raise: it returns the best subset so far with its bound
-        and status "interrupted". If columns are equal up to sign, the first is picked.
+        and status "interrupted". Of columns in memory that are equal up to sign, the first is picked.
 
     Raises
     ------
@@ -204,11 +166,7 @@ def exact_search(
     nodes = None if node_limit is None else as_count(node_limit, 1, "node_limit")
     limits = Limits(Clock.of(time_limit), as_gap(gap), nodes, worker_count(workers), memory)
     limits = replace(limits, proof=ProofFile.of(proof))
-    return _search(
-        "exact", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
-        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
-        per_group=per_group,
-    )  # fmt: skip
+    return _search(exact_search, "exact", limits, callback, progress, X, k, c, options)
 
 
 @on_one_blas_thread
@@ -217,22 +175,14 @@ def exchange_search(
     c: float = 1.0,
     *,
     k: int | None = None,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
     starts: int = STARTS,
     kicks: int = KICKS,
     time_limit: float | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
-    max_correlation: float | None = None,
-    apart: Iterable[Any] | None = None,
-    groups: Sequence[Label] | Mapping[Any, Label] | None = None,
-    per_group: PerGroup = None,
     memory: int = MEMORY,
+    **options: Unpack[SubsetOptions],
 ) -> Search:
     """Find a subset by swaps and kicks; it is often the best of all.
 
@@ -242,7 +192,7 @@ def exchange_search(
 
     Parameters
     ----------
-    X, c, k, unit, aggregate, include, exclude, labels, max_correlation, apart, groups, per_group, progress
+    X, c, k, progress, **options
         As in `select`.
     starts : int
         The number of starting subsets: one of large volume (pivoted QR) or the greedy one, then random ones.
@@ -274,14 +224,11 @@ def exchange_search(
     starts, kicks = as_count(starts, 1, "starts"), as_count(kicks, 0, "kicks")
     seed = np.random.default_rng(0 if rng is None else rng)
     limits = Limits(Clock.of(time_limit), memory=memory, starts=starts, kicks=kicks, seed=seed)
-    return _search(
-        "exchange", limits, callback, progress, X, k, c, unit=unit, aggregate=aggregate, include=include,
-        exclude=exclude, labels=labels, max_correlation=max_correlation, apart=apart, groups=groups,
-        per_group=per_group,
-    )  # fmt: skip
+    return _search(exchange_search, "exchange", limits, callback, progress, X, k, c, options)
 
 
 def _search(
+    function: Callable[..., Search],
     method: SearchMethod,
     limits: Limits,
     callback: Callback | None,
@@ -289,9 +236,11 @@ def _search(
     X: Any,
     k: int | None,
     c: float,
-    **options: Any,
+    options: SubsetOptions,
+    in_memory: str = "",
 ) -> Search:
-    """The answer of one method; with `progress`, its state is shown on the error stream."""  # fmt: skip
-    problem = Problem.of(X, k, c, clock=limits.clock, **options)
+    """The answer of one method; with `progress`, its state is shown on the error stream."""
+    options = as_subset_options(function, options)
+    problem = Problem.of(X, k, c, clock=limits.clock, in_memory=in_memory, **options)
     with shown(progress, callback, lambda now: now.line(limits.clock.limit, method)) as report:
         return solve(problem, method, replace(limits, callback=report)).search

@@ -9,18 +9,15 @@ STARTS, KICKS = 6, 1000  # of an exchange search (measured on "x cancer30": 300 
 FIRST_KICKS = 30  # before a proof (chosen: a proof finds the rest; 30 kicks take 0.05 to 0.3 s on the ladder)
 FEW_STARTS, FEW_KICKS = 3, 10  # before a proof at many points (measured on "points": 6 and 30 take 1.5 times as long)
 SOURCE_ROUNDS = 4  # most local searches among columns of a source, each followed by passes (chosen)
-SHORT_WORK = 4e7  # nodes × P D² of a short proof (measured: 0.2 to 0.5 s on "cancer15", "gauss10" and "features20")
-SHORT_NODES = 100  # least nodes of a short proof (chosen)
-JOINT_NODES = 50_000  # pairs in a short proof at many points (chosen)
 HALF = 0.5  # largest share of the time that is left for a stage that others follow (chosen)
-# "auto" tries no proof if n P D² exceeds this (derived from SHORT_WORK: then a short proof has no node)
-PROOF_WORK = 1e8
-GOOD_ENOUGH = 0.01  # gap at which "auto" ends if no proof was found within a short proof's nodes (chosen)
-# by default "auto" ends an exchange search after so many kicks without success (measured: 100 is worse on "x cancer20")
-FRUITLESS_KICKS = 300
-FIRST_NODES = 10  # "auto" begins with an exact search of at most this many short proofs' nodes (chosen: some seconds)
-FIRST_SECONDS = 10.0  # "auto" begins with an exact search for at most this long (chosen: a user's patience)
-CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (chosen: from 0.5 on it shrinks)
+# nodes × n P D² after which "auto" judges a tree (measured: 0.2 to 0.5 s on "cancer15", "gauss10" and "features20")
+TRIAL_WORK = 4e7
+LEAST_TRIAL = (
+    100  # with fewer nodes than this until then, "auto" bounds the root only (chosen: few nodes prove nothing)
+)
+MOST_TRIALS = 10  # a tree that is not given up then has so many times as many nodes (chosen: some seconds)
+JOINT_TRIAL = 50_000  # pairs after which "auto" accepts GOOD_ENOUGH at many points (chosen)
+GOOD_ENOUGH = 0.01  # gap at which "auto" ends if a trial has found no proof (chosen)
 PURSUIT_SPEED = 3e9  # a pursuit takes n D² (P + 30 D) / this seconds (measured: 2e9 to 5e9 from 100 × 400 to 300 × 800)
 FEW_SUBSETS = 2_000  # at most this many subsets are all evaluated (measured: 0.04 s for 4 × 16)
 BUDGET = 2_000_000  # subsets that brute force tries at most (measured: 7 s for four columns)

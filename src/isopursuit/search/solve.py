@@ -1,8 +1,7 @@
 """One road for every search: `solve(problem, method, limits)`.
 
-`_auto` implements method="auto". It tries a proof over all columns first, for a short time, because such a proof says
-more than one among the columns that the pursuit keeps. Then it tries the paper's two stages, if the pursuit keeps the
-best subset known, and then exchange search. If X is large, exchange search runs at once.
+`_auto` implements method="auto": a proof within counted work, then exchange search, with the bound that the proof has
+reached. If X is large, exchange search runs at once.
 """
 
 from __future__ import annotations
@@ -12,38 +11,38 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
-from isopursuit._core.text import loss_text
-from isopursuit._core.types import Method, SearchMethod
+from isopursuit._core.types import Array, Method, SearchMethod
 from isopursuit.errors import ParameterError, RangeError, RankError, ShapeError
 from isopursuit.loss.penalty import LARGEST_EXPONENT, SMALLEST_EXPONENT
-from isopursuit.results import IMPROVES, Pursuit, Search
+from isopursuit.results import Pursuit, Search
 from isopursuit.search.brute import brute
 from isopursuit.search.exact import exact
-from isopursuit.search.exchange import exchange, short_proof_nodes
+from isopursuit.search.exchange import exchange, trial_nodes
 from isopursuit.search.greedy import greedy
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
 from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
 from isopursuit.search.proof.writing import write_proof
 from isopursuit.search.settings import (
-    FIRST_NODES,
-    FIRST_SECONDS,
-    FRUITLESS_KICKS,
     GOOD_ENOUGH,
     HALF,
-    JOINT_NODES,
-    PROOF_WORK,
+    JOINT_TRIAL,
+    LEAST_TRIAL,
+    MOST_TRIALS,
     PURSUIT_SPEED,
 )
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
+MATRIX_COPIES = 8  # of the matrix while the root of a proof is bounded (derived: as many arrays in `check.Tree.cut`)
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
     "gap": "a search of all columns ended with a gap that is small enough",
     "precision": "a search of all columns ended where float64 cannot decide",
     "interrupted": "the search of all columns was interrupted",
+    "time": "the time limit ended the search of all columns",
+    "memory": "the search of all columns needs more memory",
 }
 
 
@@ -66,26 +65,41 @@ def solve(problem: Problem, method: Method, limits: Limits) -> Outcome:
         raise ParameterError(f"method={method!r} proves nothing that can be written. With proof=, pass method='exact'.")
     if problem.rules is not None:
         raise ParameterError("proof= is not available with rules on which columns may be picked together.")
-    if problem.given is None:
-        what = "columns that are read in passes" if problem.points is None else "many points"
-        raise ParameterError(
-            f"proof= is not available for {what}: a proof file is about one matrix in memory"
-            + (", such as a part of your columns." if problem.points is None else ".")
-        )
+    X = _loaded(problem, limits.memory)
     first = replace(limits, clock=limits.clock.within(HALF * limits.clock.remaining), proof=None)
     outcome = _solve(problem, "exact", first)
     search = outcome.search
     if search.status == "interrupted":
         note = "no proof file was written, because the search was interrupted."
     else:
-        note = _write(limits.proof, problem, search, limits)
+        note = _write(limits.proof, problem, X, search, limits)
     search = replace(search, notes=(*search.notes, note), seconds=limits.clock.seconds)
     return replace(outcome, search=search, method=outcome.method or "exact")
 
 
-def _write(target: ProofFile, problem: Problem, search: Search, limits: Limits) -> str:
+def _loaded(problem: Problem, memory: int) -> Array:
+    """The caller's matrix, which a proof file is about; columns that are read in passes are loaded."""
+    if problem.given is not None:
+        return problem.given
+    if problem.columns is None:
+        raise ParameterError("proof= is not available for many points: a proof file is about one matrix.")
+    source, transform = problem.columns.source, problem.columns.transform
+    if not (transform.a is transform.b is transform.A is None):
+        raise ParameterError(
+            "proof= is not available for columns that are standardized or projected as they are read. Pass them as a "
+            "matrix of the values that are compared."
+        )
+    rows, count = source.shape
+    if 8 * rows * count * MATRIX_COPIES > memory:
+        raise ParameterError(
+            f"proof= needs all {count:,} columns in memory, {8 * rows * count / 1e9:.3g} GB, and several copies. Pass "
+            "a part of them, or a larger memory=."
+        )
+    return source.take(np.arange(count))
+
+
+def _write(target: ProofFile, problem: Problem, X: Array, search: Search, limits: Limits) -> str:
     """Write the proof while the time and the callback allow it; returns a note."""
-    assert problem.given is not None
     ask, reported = limits.callback, limits.clock.seconds
 
     def watch(nodes: int) -> bool:
@@ -100,7 +114,7 @@ def _write(target: ProofFile, problem: Problem, search: Search, limits: Limits) 
     unit = {"unit": problem.unit, "include": problem.include.tolist(), "exclude": problem.exclude.tolist()}
     claim = {"k": problem.k, "c": problem.c, **unit}
     try:
-        return write_proof(target, problem.given, claim, search, limits.workers, watch)
+        return write_proof(target, X, claim, search, limits.workers, watch)
     except KeyboardInterrupt:
         return f"the proof file {target.path} is incomplete, because of an interrupt (Ctrl-C)."
 
@@ -149,75 +163,37 @@ def _two_stage(problem: Problem, limits: Limits) -> Outcome:
 
 
 def _auto(problem: Problem, limits: Limits) -> Outcome:
-    """Choose the method: a proof if one can be expected soon, otherwise the best subset found, with its bound."""
+    """Choose the method: a proof if few nodes give one, otherwise the best subset found, with its bound."""
     (n, k, P), clock = problem.size, limits.clock
     pool = problem.pool(clock)
-    work = n * P * float(min(problem.rows, P)) ** 2
-    if work > PROOF_WORK:
+    trial = trial_nodes(n, P, problem.rows)
+    if not trial:
         reason = f"{P:,} columns of {problem.rows} entries are too many for a proof of the best {k}"
         return _exchanged(pool, limits, None, reason)
     if not bounds_are_known(problem.c):
         return _exchanged(pool, limits, None, f"no lower bounds are known for c={problem.c:g}")
-    hopeless, nodes = short_proof_nodes(pool) if n == 1 else None, None
-    if limits.gap is None:  # a proof if it is quick, otherwise an answer that is good enough
-        limits = replace(limits, gap=GOOD_ENOUGH, patience=hopeless or JOINT_NODES, fruitless=FRUITLESS_KICKS)
-        nodes = FIRST_NODES * limits.patience
-    callback = _reporting(limits.callback, "exact")
-    short = clock.within(min(FIRST_SECONDS, HALF * clock.remaining))
+    enough = GOOD_ENOUGH if limits.gap is None else limits.gap
+    short = replace(limits, gap=limits.gap or 0.0, enough=enough, callback=_reporting(limits.callback, "exact"))
+    if n > 1:  # an exact search also finds better subsets than kicks do
+        short = replace(short, trial=JOINT_TRIAL)
+    else:
+        nodes = MOST_TRIALS * trial if trial >= LEAST_TRIAL else 1
+        short = replace(short, trial=min(trial, nodes), nodes=nodes if limits.gap is None else None)
+        short = replace(short, clock=clock.within(HALF * clock.remaining))
     try:
-        first = exact(pool, replace(limits, clock=short, nodes=nodes, callback=callback, hopeless=hopeless))
+        first = exact(pool, short)
     except RangeError:
         why = "losses this large are outside the range in which bounds can be computed"
         return _exchanged(pool, limits, None, why)
-    if first.status not in UNDECIDED:
+    if first.status in UNDECIDED and first.gap <= enough:
+        first = replace(first, status="gap")
+    if n > 1 or first.status not in UNDECIDED:
         return Outcome(first, method="exact", reason=EXACT_REASONS[first.status])
-    known = first
     try:
-        why, known, pursuit = _try_two_stage(problem, limits, first)
-        if pursuit is not None:
-            note = f"no subset of all {P:,} columns has a loss below {loss_text(first.lower_bound)}."
-            return Outcome(known, pursuit, (note,), "two-stage", why)
-        if known.status != "interrupted":
-            if n == 1:
-                return _exchanged(pool, limits, known, f"no proof within a few seconds, and {why}")
-            # at many points an exact search also finds better subsets than kicks do
-            limits = replace(limits, patience=0, callback=callback, start=known.indices, lower_bound=first.lower_bound)
-            reason = f"the search of all columns continued, since {why}"
-            return Outcome(exact(pool, limits), method="exact", reason=reason)
-    except KeyboardInterrupt:  # between two searches, or before one has an answer
+        return _exchanged(pool, limits, first, "a search of all columns found no proof within its nodes")
+    except KeyboardInterrupt:  # before the exchange search has an answer
         clock.pressed()
-        known = replace(known, status="interrupted")
-    return Outcome(known, method="exact", reason="the caller ended the search")
-
-
-def _try_two_stage(problem: Problem, limits: Limits, first: Search) -> tuple[str, Search, Pursuit | None]:
-    """The two-stage answer and the pursuit, if that keeps the best subset known and the search among the kept columns
-    ends with a proof; otherwise the best subset known, with the bound of `first` over all columns. And the reason.
-    """
-    part = limits.clock.within(HALF * limits.clock.remaining)
-    too_long = _no_time_to_pursue(problem, part) if problem.rules is None else "the pursuit does not know the rules"
-    if too_long:
-        return too_long, first, None
-    try:
-        pursuit = problem.pursue(part.part(HALF))
-    except (RangeError, RankError):
-        return "the pursuit cannot prune here", first, None
-    why = _prunes_nothing(problem, pursuit)
-    if why:
-        return why, first, None
-    if not np.isin(first.indices, np.union1d(pursuit.tied, problem.include)).all():
-        return "the pursuit prunes columns of the best subset known", first, None
-    bound = first.lower_bound
-    report = _reporting(limits.callback, "two-stage", bound)
-    found = _search_tied(problem, pursuit, replace(limits, clock=part, callback=report, start=first.indices))
-    if found.status in ("optimal", "gap") and found.log_loss <= first.log_loss + IMPROVES:
-        ended = "a gap that is small enough" if found.status == "gap" else "there is one"
-        why = f"no proof for all columns within a few seconds, but {ended} among those that the pursuit keeps"
-        return why, found, pursuit
-    better = replace(found, status=first.status, lower_bound=min(bound, found.loss), method=first.method)
-    best = better if found.log_loss < first.log_loss else first
-    best = replace(best, status="interrupted") if found.status == "interrupted" else best
-    return f"none among the {len(pursuit.tied)} columns that the pursuit keeps", best, None
+        return Outcome(replace(first, status="interrupted"), method="exact", reason=EXACT_REASONS["interrupted"])
 
 
 def _search_tied(problem: Problem, pursuit: Pursuit, limits: Limits) -> Search:
@@ -251,8 +227,8 @@ def _prunes_nothing(problem: Problem, pursuit: Pursuit) -> str:
 def _exchanged(pool: Pool, limits: Limits, first: Search | None, reason: str) -> Outcome:
     """Exchange search of all columns from the subset `first`, with the better of the two bounds; `reason` is why."""
     if limits.gap is None:
-        limits = replace(limits, gap=GOOD_ENOUGH, fruitless=FRUITLESS_KICKS)
-    limits = replace(limits, patience=0, callback=_reporting(limits.callback, "exchange"))
+        limits = replace(limits, gap=GOOD_ENOUGH, brief=True)
+    limits = replace(limits, callback=_reporting(limits.callback, "exchange"))
     if first is not None:  # a proof was tried
         limits = replace(limits, start=first.indices, lower_bound=first.lower_bound)
     found = exchange(pool, limits)
@@ -264,15 +240,6 @@ def _exchanged(pool: Pool, limits: Limits, first: Search | None, reason: str) ->
     return Outcome(found, method="exchange", notes=(note,), reason=reason)
 
 
-def _reporting(given: Callback | None, method: str, bound: float | None = None) -> Callback | None:
-    """The caller's callback; it receives the method that runs, and `bound`, if given, instead of its bound."""
-    if given is None:
-        return None
-
-    def report(now: SearchProgress) -> bool | None:
-        # the bound of a two-stage search holds among the tied columns only
-        known = now.lower_bound if bound is None else bound
-        gap = (now.incumbent - known) / now.incumbent if np.isfinite(now.incumbent) else np.inf
-        return given(replace(now, method=method, lower_bound=known, gap=max(gap, 0.0)))
-
-    return report
+def _reporting(given: Callback | None, method: str) -> Callback | None:
+    """The caller's callback; it receives the method that runs."""
+    return None if given is None else lambda now: given(replace(now, method=method))

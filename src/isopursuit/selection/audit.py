@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Unpack
 
 import numpy as np
 
-from isopursuit._core import html
 from isopursuit._core.clock import Clock
+from isopursuit._core.html import Summary
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
-from isopursuit._core.options import as_exponent, as_repeatable
+from isopursuit._core.options import SubsetOptions, as_exponent, as_repeatable, as_subset_options
 from isopursuit._core.progress import shown
-from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, number, percent, plain
+from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, percent, plain
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Unit
+from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.errors import ParameterError, RangeError, RankError, printable
 from isopursuit.loss.penalty import log_spectral_loss, to_loss
 from isopursuit.results import IMPROVES, Search
@@ -26,6 +26,7 @@ from isopursuit.search.solve import Outcome, bounds_are_known, solve
 from isopursuit.selection.result import Selection
 from isopursuit.selection.select import explain
 
+RULES = {"max_correlation", "apart", "groups", "per_group"}  # options that need k to be known
 INVOLVED = 1e-6  # columns with larger entries in a null vector are part of a dependence (chosen: above sqrt of eps)
 
 
@@ -53,48 +54,20 @@ class Swap:
         return f"{printable(self.out)} out, {printable(self.into)} in: loss {loss_text(self)}"
 
 
-@dataclass(frozen=True)
-class Audit(html.Shown):
-    """The answer of `audit` about given columns.
+@dataclass(frozen=True, kw_only=True)
+class Audit(Selection):
+    """The answer of `audit`: the given columns as a `Selection` with their prices, and how good they are.
 
     Attributes
     ----------
-    given : Selection
-        The given columns, with the price and the best replacement of each. `given.search` has their loss and the bound.
     best : Search
         The best subset found, and whether it is proved to be the best of all.
     swap : Swap or None
         The single swap with the lowest loss; None if no column can replace another, or if there was no time.
     """
 
-    given: Selection
     best: Search
     swap: Swap | None
-
-    @property
-    def indices(self) -> Indices:
-        """The given columns, ascending."""
-        return self.given.indices
-
-    @property
-    def labels(self) -> Labels:
-        """Their labels, or their numbers if there are no labels."""
-        return self.given.labels
-
-    @property
-    def k(self) -> int:
-        """How many columns were given."""
-        return self.given.k
-
-    @property
-    def loss(self) -> float:
-        """The loss of the given columns."""
-        return self.given.loss
-
-    @property
-    def log_loss(self) -> float:
-        """Its logarithm."""
-        return self.given.log_loss
 
     @property
     def lower_bound(self) -> float:
@@ -104,7 +77,7 @@ class Audit(html.Shown):
     @property
     def gap(self) -> float:
         """(loss − lower_bound) / loss: the largest possible decrease of the loss, relative to it."""
-        return self.given.search.gap
+        return self.search.gap
 
     @property
     def excess(self) -> float:
@@ -115,17 +88,12 @@ class Audit(html.Shown):
     @property
     def optimal(self) -> bool:
         """Whether the given columns are proved to be a best subset."""
-        return self.given.search.optimal
+        return self.search.optimal
 
     @property
     def best_labels(self) -> Labels:
         """The labels of the best subset found."""
         return tuple(name_of(self.best.labels, i) for i in self.best.indices.tolist())
-
-    @property
-    def unit(self) -> str:
-        """The length that counts as 1."""
-        return self.given.unit
 
     @property
     def verdict(self) -> str:
@@ -142,55 +110,38 @@ class Audit(html.Shown):
             return above
         return f"{above}, which is {self.best.verdict}"
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the reader."""
-        return self.given.notes
-
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the given columns with their prices, the bound, the best swap and the best subset found."""
-        given = self.given.as_dict()
+        given = super().as_dict()
         kept = (
             "indices", "labels", "c", "k", "unit", "loss", "log_loss", "lower_bound", "gap", "choices", "alternatives",
+            "verdict", "notes",
         )  # fmt: skip
         return {
             **{name: given[name] for name in kept},
             "excess": plain(self.excess),
             "optimal": self.optimal,
-            "verdict": self.verdict,
             "swap": None if self.swap is None else self.swap.as_dict(),
             "best": self.best.as_dict(),
-            "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        lines = [
-            f"{_counted(self.k)}: loss {loss_text(self)} (ideal {self.given.ideal}), {self.verdict}",
-            f"  unit: {self.unit}",
-            f"  no subset is below {loss_text(self.lower_bound)}",
-            f"  best found: loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}",
-            f"  best swap: {'none' if self.swap is None else self.swap}",
-        ]
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
+        given = super().overview()
+        shift = self.search.per_point.log_loss - self.log_loss  # from all points to one
 
-    def _repr_html_(self) -> str:
-        rows = [
-            ("loss", loss_text(self)),
-            ("unit", self.unit),
-            ("no subset is below", f"{self.lower_bound:.9g}"),
-            ("best found", f"loss {loss_text(self.best)}, {self.best.verdict}: {_joined(self.best_labels)}"),
-            ("best single swap", "none" if self.swap is None else str(self.swap)),
-        ]
-        columns = [
-            (one.label, f"{one.length:.3f}", number(one.price, 3), one.replacement_text) for one in self.given.choices
-        ]
-        return html.result(
-            _counted(self.k),
-            self.verdict,
-            html.table((), rows),
-            html.table(("column", "length", "price", "best replacement"), columns),
-            html.gram_table(self.given.gram, self.labels),
-            notes=self.notes,
+        def shown(log_loss: float) -> str:
+            return loss_text(LogLoss(log_loss + shift))
+
+        best = f"loss {shown(self.best.log_loss)}, {self.best.verdict}: {', '.join(map(str, self.best_labels))}"
+        swap = "none"
+        if self.swap is not None:
+            swap = f"{self.swap.out} out, {self.swap.into} in: loss {shown(self.swap.log_loss)}"
+        return replace(
+            given,
+            title=f"{self.k} given column{'s' * (self.k > 1)}: loss {self.search.loss_words}",
+            lines=[*given.lines, f"no subset is below {shown(float(np.log(self.lower_bound)))}"],
+            more=[f"best found: {best}", f"best swap: {swap}"],
         )
 
 
@@ -200,14 +151,10 @@ def audit(
     columns: Iterable[Any],
     c: float = 1.0,
     *,
-    unit: Unit = None,
-    aggregate: AggregateOption = "sum",
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
     time_limit: float | None = 10.0,
     callback: Callback | None = None,
     progress: bool = False,
+    **options: Unpack[SubsetOptions],
 ) -> Audit:
     """Judge given columns: their loss, a proved lower bound, the best swap, and the best subset found.
 
@@ -217,10 +164,8 @@ def audit(
         As in `select`.
     columns : iterable of column numbers or labels
         The columns to judge, without repetitions. They are compared with subsets of the same size.
-    c, unit, aggregate, labels
-        As in `select`.
-    include, exclude : iterables of column numbers or labels
-        Columns that every subset must contain (some of the given columns), or must not contain.
+    c, **options
+        As in `select`. They hold for the given columns and for all subsets that these are compared with.
     time_limit : float, optional
         Seconds for the whole call. Default: 10; None for no limit. An exact search starts from the given columns; when
         the time is over, the lower bound is the one proved so far.
@@ -242,18 +187,14 @@ def audit(
     --------
     >>> import numpy as np
     >>> X = np.array([[1.0, 0.1, 0.6, 3.0], [0.0, 1.0, 0.6, 2.0]])
-    >>> print(audit(X, ["north", "both"], labels=["north", "east", "both", "far"]))
-    2 given columns: loss 2.73367 (ideal 2), 36 % above the best of all
-      unit: as given
-      no subset is below 2.005
-      best found: loss 2.005, proved optimal: north, east
-      best swap: both out, east in: loss 2.005
+    >>> judged = audit(X, ["north", "both"], labels=["north", "east", "both", "far"])
+    >>> judged.verdict, str(judged.swap)
+    ('36 % above the best of all', 'both out, east in: loss 2.005')
     """
     clock, c = Clock.of(time_limit), as_exponent(c)
-    columns, include, exclude = as_repeatable(columns), as_repeatable(include), as_repeatable(exclude)
+    columns, options = as_repeatable(columns), as_subset_options(audit, options)
     call = call_text(audit, locals())
-    problem = Problem.of(X, 1, c, unit=unit, aggregate=aggregate, exclude=exclude, labels=labels)
-    problem, indices = _judged(problem, columns, include)
+    problem, indices = _judged(X, columns, c, options)
     values, rounding = problem.taken(indices)
     _refuse_dependent(problem, values, rounding, indices)
     together = problem.aggregate
@@ -274,16 +215,21 @@ def audit(
     started = replace(started, status=status, notes=best.notes, lower_bound=best.lower_bound)
     started = replace(started, unit_length=best.unit_length)
     # notes about swaps are left out, since `swap` reports the best one
-    return Audit(replace(given, search=started, notes=best.notes, call=call), best, swap)
+    known: dict[str, Any] = {one.name: getattr(given, one.name) for one in fields(given)}
+    known |= {"search": started, "notes": best.notes, "call": call}
+    return Audit(**known, best=best, swap=swap)
 
 
-def _judged(problem: Problem, columns: Iterable[Any], include: Iterable[Any] | None) -> tuple[Problem, Indices]:
+def _judged(X: Any, columns: Iterable[Any], c: float, options: SubsetOptions) -> tuple[Problem, Indices]:
     """The problem of picking as many columns as are given, and the sorted numbers of the given columns."""
+    ruled = not RULES.isdisjoint(options)
+    first: dict[str, Any] = {name: one for name, one in options.items() if name != "include" and name not in RULES}
+    problem = Problem.of(X, 1, c, **first)
     names: list[Any] = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
     if not names:
         raise ParameterError("columns is empty. Name at least one column.")
     indices = problem.numbers_of(names, "columns")
-    problem = replace(problem, k=len(names), include=problem.numbers_of(include, "include"))
+    problem = replace(problem, k=len(names), include=problem.numbers_of(options.get("include"), "include"))
     if len(indices) < len(names):
         numbers = [int(problem.numbers_of([name], "columns")[0]) for name in names]
         repeated = np.array([i for i in indices.tolist() if numbers.count(i) > 1])
@@ -299,6 +245,12 @@ def _judged(problem: Problem, columns: Iterable[Any], include: Iterable[Any] | N
     left_out = np.intersect1d(problem.exclude, indices)
     if len(left_out):
         raise ParameterError(f"exclude names columns that are given: {problem.names(left_out)}.")
+    if not ruled:
+        return problem, indices
+    problem = Problem.of(X, len(indices), c, **options)
+    if problem.rules is not None and not problem.rules.allow(indices[None])[0]:
+        broken = f"The given columns {problem.names(indices)} break {problem.rules.words}."
+        raise ParameterError(f"{broken} Change them, or leave out these options.")
     return problem, indices
 
 
@@ -350,11 +302,3 @@ def _best_known(best: Search, given: Search, swap: Swap | None) -> Search:
     if not log_loss < best.log_loss - IMPROVES:
         return best
     return replace(best, indices=indices, log_loss=log_loss, loss=to_loss(log_loss))
-
-
-def _counted(k: int) -> str:
-    return f"{k} given column{'' if k == 1 else 's'}"
-
-
-def _joined(labels: Labels) -> str:
-    return ", ".join(map(printable, labels))

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.options import as_count, as_exponent
+from isopursuit._core.html import Shown, Summary
+from isopursuit._core.options import SubsetOptions, as_count, as_exponent, as_subset_options
 from isopursuit._core.text import SHOWN, name_of
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array, Indices, Label, Labels, SearchMethod, Unit
-from isopursuit.data._matrix import Matrix, as_points, in_unit
-from isopursuit.errors import InputError, printable, unknown_option
+from isopursuit._core.types import Array, Indices, Labels, SearchMethod
+from isopursuit.data._matrix import Matrix, as_indices, as_points, in_unit
+from isopursuit.errors import InputError, ParameterError, unknown_option
 from isopursuit.results import Certificate, Search
 from isopursuit.search.incumbent import Limits
 from isopursuit.search.problem import Problem
 from isopursuit.search.solve import solve
+from isopursuit.sources.columns import is_source
 
-_Picked = tuple[Search, Certificate | None, int]  # with the pursuit's certificate and the size of its support
+_Picked = tuple[Search, Certificate | None]  # with the pursuit's certificate
 _Picker = Callable[[Matrix], _Picked]
 
 
@@ -37,7 +39,7 @@ class Frequency:
 
 
 @dataclass(frozen=True)
-class PointwiseSelection:
+class PointwiseSelection(Shown):
     """The selection and its proof at each point, and the frequencies of subsets and columns.
 
     Attributes
@@ -47,8 +49,6 @@ class PointwiseSelection:
         point.
     certificates : tuple of Certificate
         The certificates of the pursuits (two-stage only).
-    supports : ndarray of int
-        The number of columns with positive weight in the pursuit at each point (two-stage only).
     columns : int
         The number of candidates.
     unreached : int
@@ -57,10 +57,7 @@ class PointwiseSelection:
 
     searches: tuple[Search, ...]
     certificates: tuple[Certificate, ...]
-    supports: Indices
     columns: int
-    method: str
-    c: float
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
     unreached: int = 0
@@ -74,16 +71,6 @@ class PointwiseSelection:
     def losses(self) -> Array:
         """The loss at each point."""
         return np.array([search.loss for search in self.searches])
-
-    @cached_property
-    def lower_bounds(self) -> Array:
-        """The lower bound that is proved at each point."""
-        return np.array([search.lower_bound for search in self.searches])
-
-    @cached_property
-    def gaps(self) -> Array:
-        """The relative gaps of the pursuits."""
-        return np.array([certificate.gap for certificate in self.certificates])
 
     @cached_property
     def subsets(self) -> tuple[Frequency, ...]:
@@ -108,41 +95,18 @@ class PointwiseSelection:
         missing = f"; {self.unreached} more were not reached" if self.unreached else ""
         return f"proved optimal{among} at {proved} of {len(self.searches)} points{missing}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: the picked columns, losses, bounds and gaps at each point, and the frequencies."""
-        names = [search.as_dict()["labels"] for search in self.searches]
-        return {
-            "method": self.method,
-            "c": self.c,
-            "verdict": self.verdict,
-            "unreached": self.unreached,
-            "points": [
-                {"indices": s.indices.tolist(), "labels": label, "loss": s.as_dict()["loss"], "status": s.status}
-                for s, label in zip(self.searches, names, strict=True)
-            ],
-            "pursuits": [certificate.as_dict() for certificate in self.certificates],
-            "subsets": [
-                {"indices": list(one.indices), "labels": [str(name) for name in one.labels], "count": one.count}
-                for one in self.subsets
-            ],
-            "notes": list(self.notes),
-        }
-
-    def __str__(self) -> str:
-        n = len(self.searches)
-        lines = [
-            f"{self.indices.shape[1]} columns at each of {n} points by {self.method}: loss {self.losses.mean():.6g} "
-            f"± {self.losses.std():.3g} (ideal {self.indices.shape[1]}), {self.verdict}"
-        ]
-        if self.certificates:
-            lines.append(f"  pursuits: gap at most {self.gaps.max():.1e}, {self.supports.mean():.2g} columns each")
-        lines += [
-            f"  {one.count:>6} ({one.count / n:.0%})  {', '.join(printable(name) for name in one.labels)}"
-            for one in self.subsets[:SHOWN]
-        ]
-        if len(self.subsets) > SHOWN:
-            lines.append(f"  and {len(self.subsets) - SHOWN} more subsets")
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
+        (n, k), more = self.indices.shape, len(self.subsets) - SHOWN
+        losses = f"{self.losses.mean():.6g} ± {self.losses.std():.3g} (ideal {k})"
+        return Summary(
+            title=f"{k} columns at each of {n} points: loss {losses}",
+            verdict=self.verdict,
+            head=(">points", ">share", "picked"),
+            rows=[(one.count, f"{one.count / n:.0%}", ", ".join(map(str, one.labels))) for one in self.subsets[:SHOWN]],
+            more=[f"and {more} more subsets"] if more > 0 else [],
+            notes=self.notes,
+        )
 
 
 @on_one_blas_thread
@@ -151,11 +115,10 @@ def select_pointwise(
     c: float = 1.0,
     *,
     method: SearchMethod = "two-stage",
-    unit: Unit = None,
-    labels: Sequence[Label] | None = None,
     workers: int = 1,
     time_limit: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
+    **options: Unpack[SubsetOptions],
 ) -> PointwiseSelection:
     """Pick columns separately at each point. (`select` picks the same columns for all points.)
 
@@ -163,9 +126,9 @@ def select_pointwise(
     ----------
     X : array_like (n, D, P), or a list of matrices (D, P)
         For example the differentials of P functions at n points of a manifold.
-    c, unit, labels
-        As in `select`; "median" is one number for all points. No prices are computed, so thousands of points take
-        seconds.
+    c, **options
+        As in `select`, but for `aggregate`, which has no effect; unit="median" is one number for all points. No prices
+        are computed, so thousands of points take seconds.
     method : {"two-stage", "exact", "exchange", "greedy", "brute"}
         As in `select`, which also has "auto".
     workers : int
@@ -191,26 +154,28 @@ def select_pointwise(
     >>> picked.subsets[0].labels, picked.subsets[0].count
     (('north', 'east'), 5)
     """
-    points = in_unit(as_points(X, labels)[0], unit)
+    options = as_subset_options(select_pointwise, options)
+    if is_source(X):
+        raise ParameterError(
+            f"select_pointwise needs matrices in memory, and X is a {type(X).__name__}. Pass an array or a list."
+        )
+    points = as_points(X, options.pop("labels", None))[0]
+    points = in_unit(points, options.pop("unit", None), as_indices(options.get("exclude"), points[0], "exclude"))
     c, workers, clock = as_exponent(c), as_count(workers, 1, "workers"), Clock.of(time_limit)
     if method not in get_args(SearchMethod):
         raise unknown_option("method", method, get_args(SearchMethod))
 
     def pick(matrix: Matrix) -> _Picked:
-        found = solve(Problem.of(matrix, c=c), method, Limits(clock))
-        pursuit = found.pursuit
-        return (found.search, None, 0) if pursuit is None else (found.search, pursuit.certificate, len(pursuit.support))
+        found = solve(Problem.of(matrix, len(matrix.values), c, **options), method, Limits(clock))
+        return found.search, None if found.pursuit is None else found.pursuit.certificate
 
     picked = _picked(points, pick, clock, workers, callback)
     unreached = len(points) - len(picked)
     stopped = (f"stopped after {len(picked)} of {len(points)} points.",) if unreached else ()
     return PointwiseSelection(
-        searches=tuple(replace(search, labels=points[0].labels) for search, _, _ in picked),
-        certificates=tuple(certificate for _, certificate, _ in picked if certificate is not None),
-        supports=np.array([size for _, certificate, size in picked if certificate is not None], dtype=np.intp),
+        searches=tuple(replace(search, labels=points[0].labels) for search, _ in picked),
+        certificates=tuple(certificate for _, certificate in picked if certificate is not None),
         columns=points[0].values.shape[1],
-        method=method,
-        c=c,
         labels=points[0].labels,
         notes=points[0].notes + stopped,
         unreached=unreached,

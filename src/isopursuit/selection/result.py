@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from isopursuit._core import html
-from isopursuit._core.text import LogLoss, loss_text, plain, power_text, signed
+from isopursuit._core.html import Shown, Summary
+from isopursuit._core.linalg import spectrum
+from isopursuit._core.text import LogLoss, loss_text, plain, power_text
 from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.data._matrix import frame_names
-from isopursuit.data._units import UnitLength
 from isopursuit.errors import printable
 from isopursuit.loss.aggregate import Aggregate
+from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.results import IMPROVES, Pursuit, Search
 
 LISTED = 3  # alternatives of each kind in the text of a selection
@@ -72,7 +74,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Selection(html.Shown):
+class Selection(Shown):
     """The answer of `select`: the picked columns, their loss, what is proved about it, and the price of each column.
 
     Attributes
@@ -122,11 +124,6 @@ class Selection(html.Shown):
     call: str = ""
 
     @property
-    def unit_length(self) -> UnitLength:
-        """What lengths were divided by."""
-        return self.search.unit_length
-
-    @property
     def unit(self) -> str:
         """The length that counts as 1, in words."""
         return self.search.unit
@@ -139,7 +136,7 @@ class Selection(html.Shown):
     @property
     def points(self) -> int:
         """At how many points the columns were compared: 1 for one matrix."""
-        return 1 if self.matrix.ndim == 2 else len(self.matrix)
+        return self.search.points
 
     @property
     def aggregate(self) -> Aggregate:
@@ -156,17 +153,21 @@ class Selection(html.Shown):
         """The loss of a typical point, whose ideal is k: the mean of the losses if `loss` is their sum."""
         return self.search.per_point.loss
 
-    @property
-    def point_log_losses(self) -> Array | None:
-        """The logarithm of the loss at each point; None for one matrix."""
-        return self.search.point_log_losses
+    @cached_property
+    def order(self) -> Indices:
+        """The picked columns, most useful first: the best single one, then always the one that gives the least loss.
 
-    def worst_points(self, count: int = LISTED) -> list[tuple[int, LogLoss]]:
-        """The numbers and losses of the points with the highest losses, highest first."""
-        losses = self.point_log_losses
-        if losses is None:
-            return []
-        return [(int(i), LogLoss(float(losses[i]))) for i in np.argsort(-losses, kind="stable")[:count]]
+        A list that is cut short then keeps the columns that matter most. Ties go to the lowest number.
+        """
+        points = self.matrix.reshape(self.points, -1, self.k)
+        R: Array = np.asarray(np.linalg.qr(points, mode="r"))  # an orthogonal change of the rows keeps all losses
+        first: list[int] = []
+        rest = list(range(self.k))
+        while rest:
+            stack: Array = np.stack([R[:, :, [*first, i]] for i in rest])
+            losses = self.aggregate.log_total(log_spectral_loss(spectrum(stack), self.c))
+            first.append(rest.pop(int(np.argmax(losses <= losses.min() + IMPROVES))))
+        return self.indices[first]
 
     @property
     def gram(self) -> Array:
@@ -230,14 +231,6 @@ class Selection(html.Shown):
             "notes": list(self.notes),
         }
 
-    @property
-    def _loss_words(self) -> str:
-        """The loss and its ideal as text; at many points, those of a typical point."""
-        if self.points == 1:
-            return f"{loss_text(self, 6)} (ideal {self.ideal})"
-        loss = loss_text(self.search.per_point, 6)
-        return f"{loss} a point (ideal {self.k}, {self.aggregate.words(self.points)})"
-
     def per_point(self) -> Selection:
         """The same selection with loss, bound, prices and alternatives as means over the points instead of sums."""
         shift = self.search.per_point.log_loss - self.log_loss
@@ -256,43 +249,19 @@ class Selection(html.Shown):
         loss, log_loss = self.loss * scale, self.log_loss + shift
         return replace(self, loss=loss, log_loss=log_loss, search=whole, choices=choices, alternatives=others)
 
-    @property
-    def point_line(self) -> str:
-        """The points with the highest losses as text; empty for one matrix."""
-        worst = ", ".join(f"{i} ({loss_text(loss, 4)})" for i, loss in self.worst_points())
-        return f"highest losses: at point {worst}" if worst else ""
-
-    def __str__(self) -> str:
-        lines = [f"{self.k} columns by {self.method}: loss {self._loss_words}, {self.verdict}"]
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
         shown = self.per_point()
-        if self.pursuit is not None:
-            lines.append(f"  pursuit: {self.pursuit.certificate}")
-        lines += [f"  {printable(line)}" for line in (f"unit: {self.unit}", *self.search.rule_lines)]
-        names = [printable(choice.label) for choice in self.choices]
-        width = max(6, *map(len, names))
-        prices = [choice.price_text() for choice in shown.choices]
-        wide = max(7, *map(len, prices))
-        lines.append(f"  {'column':<{width}}  length  {'price':>{wide}}  best replacement")
-        for name, price, choice in zip(names, prices, self.choices, strict=True):
-            other = printable(choice.replacement_text)
-            lines.append(f"  {name:<{width}}  {choice.length:6.3f}  {price:>{wide}}  {other}")
-        lines += [f"  {line}" for line in (*shown.swap_lines, self.point_line) if line]
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        shown = self.per_point()
-        rows = [
-            (one.label, f"{one.length:.3f}", signed(one.price_text()), one.replacement_text) for one in shown.choices
-        ]
-        return html.result(
-            f"{self.k} columns by {self.method}, loss {self._loss_words}",
-            f"{self.verdict}; unit: {self.unit}",
-            html.table(("column", "length", "price", "best replacement"), rows),
-            *(
-                f"<p>{html.escape(line)}</p>"
-                for line in (*self.search.rule_lines, *shown.swap_lines, self.point_line)
-                if line
-            ),
-            html.gram_table(self.gram, self.labels),
+        lines = [] if self.pursuit is None else [f"pursuit: {self.pursuit.certificate}"]
+        losses = np.zeros(0) if self.search.point_log_losses is None else self.search.point_log_losses
+        highest: list[int] = np.argsort(-losses, kind="stable")[:LISTED].tolist()
+        worst = ", ".join(f"{i} ({loss_text(LogLoss(float(losses[i])), 4)})" for i in highest)
+        return Summary(
+            title=f"{self.k} columns by {self.method}: loss {self.search.loss_words}",
+            verdict=self.verdict,
+            lines=[*lines, f"unit: {self.unit}", *self.search.rule_lines],
+            head=("column", ">length", ">price", "best replacement"),
+            rows=[(one.label, f"{one.length:.3f}", one.price_text(), one.replacement_text) for one in shown.choices],
+            more=[*shown.swap_lines, *([f"highest losses: at point {worst}"] if worst else [])],
             notes=self.notes,
         )

@@ -18,19 +18,16 @@ from isopursuit._core.options import as_gap, as_repeatable
 from isopursuit._core.progress import shown
 from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Array, Label, Method, Unit
+from isopursuit._core.types import AggregateOption, Array, Label, Method, PerGroup, Unit
 from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.loss.normalize import LARGEST_LOG
 from isopursuit.loss.notes import crowding_notes
-from isopursuit.loss.penalty import to_loss
+from isopursuit.loss.penalty import LARGEST_EXP, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
-from isopursuit.search.problem import SPECTRUM_SAMPLE, Problem
+from isopursuit.search.problem import BRUTE_FORCE, SPECTRUM_SAMPLE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
-from isopursuit.search.rules import PerGroup
-from isopursuit.search.searches import NO_BRUTE_SOURCE
 from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
 
@@ -124,7 +121,7 @@ def select(
         method="auto" finish earlier; "exact" continues until it has a proof.
     gap : float, optional
         Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
-        Default: a full proof if 4e7 / (P D²) nodes of the search tree give one (about half a second), and after that
+        Default: a full proof if 4e7 / (n P D²) nodes of the search tree give one (about half a second), and after that
         0.01: the loss is within 1 % of the lower bound. The verdict says which. Other methods than "auto": 0.
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
@@ -147,12 +144,10 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most 10 s, half of the time limit and, unless `gap` is given, 4e8 / (P D²) nodes of its tree. It
-       gives up earlier if the tree only grows, after 4e7 / (P D²) nodes. If n P D² > 1e8 for n points, "exchange" runs
-       at once.
-    2. "two-stage", if the pursuit keeps the best subset known. It must end with a proof within half of the remaining
-       time.
-    3. "exchange", with the best lower bound known, which ends earlier if `gap` is not given and kicks have stopped to
+    1. "exact", for at most half of the time limit and, unless `gap` is given, 4e8 / (n P D²) nodes of its tree at n
+       points. It gives up after a tenth of them if the tree only grows. If that tenth is less than 100 nodes, only the
+       root is bounded; if it is less than one, "exchange" runs at once.
+    2. "exchange", with the lower bound that is known. It ends earlier if `gap` is not given and kicks have stopped to
        help. At many points "exact" continues instead.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
@@ -191,7 +186,7 @@ def select(
     problem = Problem.of(
         X, k, c, unit=unit, aggregate=aggregate, include=include, exclude=exclude, labels=labels,
         max_correlation=max_correlation, apart=apart, groups=groups, per_group=per_group, clock=clock,
-        in_memory=NO_BRUTE_SOURCE if method == "brute" else "",
+        in_memory=BRUTE_FORCE if method == "brute" else "",
     )  # fmt: skip
     with shown(progress, callback, lambda now: now.line(time_limit, method)) as report:
         watch = None if report is None else _Watch(report)
@@ -316,6 +311,6 @@ def _rise(log_loss: float, log_other: float) -> float:
     """The difference between the other loss and this one; infinite if it overflows float64."""
     if log_other == log_loss:
         return 0.0
-    if max(log_loss, log_other) < LARGEST_LOG:
+    if max(log_loss, log_other) < LARGEST_EXP:
         return to_loss(log_loss) * float(np.expm1(log_other - log_loss))
     return float("inf") if log_other > log_loss else -float("inf")

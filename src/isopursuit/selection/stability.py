@@ -7,20 +7,20 @@ substitutes, whose losses differ by less than the noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from isopursuit._core import html
 from isopursuit._core.clock import Clock
-from isopursuit._core.options import as_count, as_gap, as_repeatable
+from isopursuit._core.html import Shown, Summary
+from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_options
 from isopursuit._core.text import listed, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
-from isopursuit._core.types import AggregateOption, Array, Indices, Label, Labels, Method, Unit
+from isopursuit._core.types import Array, Indices, Label, Labels, Method
 from isopursuit.data._matrix import Matrix, as_points, centred
-from isopursuit.errors import ParameterError, RankError, ShapeError, StoppedError, printable
+from isopursuit.errors import ParameterError, RankError, ShapeError, StoppedError
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits
 from isopursuit.search.problem import Problem
@@ -31,7 +31,7 @@ SHOWN, PAIRS = 5, 3  # in the text: columns that are picked from resamples only,
 
 
 @dataclass(frozen=True)
-class Stability(html.Shown):
+class Stability(Shown):
     """The answer of `stability`.
 
     Attributes
@@ -124,58 +124,35 @@ class Stability(html.Shown):
         }
 
     @property
-    def title(self) -> str:
-        """What was picked, and in how many resamples of what."""
-        return f"{len(self.indices)} columns in {len(self.picks)} resamples of {self.rows:,} {self.what}"
-
-    @property
     def verdict(self) -> str:
         """How often the same columns were picked."""
         return f"the same columns in {100 * self.same:.0f} % of the resamples"
 
-    @property
-    def heads(self) -> tuple[str, str, str, str]:
-        """The heads of `table`."""
-        return "column", f"all {self.what}", "resamples", "most often in its place"
-
-    def table(self) -> list[tuple[str, str, str, str]]:
-        """The columns picked from all rows, then the most frequent others: name, whether it is picked from all rows,
-        share of the resamples, and what is picked where it is not.
-        """
+    def overview(self) -> Summary:
+        """What is shown of the answer."""
         frequency, picked = self.frequency, set(self.indices.tolist())
         others = [i for i in self.columns.tolist() if i not in picked]
-        first = sorted(picked, key=lambda i: -frequency[i])
         rows: list[tuple[str, str, str, str]] = []
-        for i in (*first, *others[:SHOWN]):
+        for i in (*sorted(picked, key=lambda i: -frequency[i]), *others[:SHOWN]):
             instead = self.substitute(i) if i in picked else None
-            text = "" if instead is None else f"{printable(instead[0])} ({100 * instead[1]:.0f} %)"
-            rows.append((printable(self.name(i)), "yes" if i in picked else "", f"{100 * frequency[i]:.0f} %", text))
-        return rows
+            text = "" if instead is None else f"{instead[0]} ({100 * instead[1]:.0f} %)"
+            rows.append((str(self.name(i)), "yes" if i in picked else "", f"{100 * frequency[i]:.0f} %", text))
+        return Summary(
+            title=f"{len(picked)} columns in {len(self.picks)} resamples of {self.rows:,} {self.what}",
+            verdict=self.verdict,
+            head=("column", f"all {self.what}", ">resamples", "most often in its place"),
+            rows=rows,
+            more=self._pairs(),
+            notes=self.notes,
+        )
 
-    @property
-    def together_line(self) -> str:
-        """The pairs of columns that are picked together most often."""
+    def _pairs(self) -> list[str]:
+        """A line with the pairs of columns that are picked together most often."""
         names, share = [self.name(i) for i in self.columns.tolist()], np.triu(self.together, 1)
         order = np.argsort(-share, axis=None, kind="stable")[:PAIRS]
         pairs = zip(*np.unravel_index(order, share.shape), strict=True)
         some = [f"{names[i]} and {names[j]} ({100 * share[i, j]:.0f} %)" for i, j in pairs if share[i, j] > 0]
-        return f"most often together: {listed(some)}" if some else ""
-
-    def __str__(self) -> str:
-        rows = [self.heads, *self.table()]
-        widths = [max(len(row[j]) for row in rows) for j in range(3)]
-        lines = [f"{self.title}: {self.verdict}"]
-        for name, picked, share, instead in rows:
-            line = f"  {name:<{widths[0]}}  {picked:<{widths[1]}}  {share:>{widths[2]}}  {instead}"
-            lines.append(line.rstrip())
-        lines += [f"  {self.together_line}"] if self.together_line else []
-        return "\n".join(lines + [f"  note: {printable(note)}" for note in self.notes])
-
-    def _repr_html_(self) -> str:
-        line = html.escape(self.together_line)
-        return html.result(
-            self.title, self.verdict, html.table(self.heads, self.table()), f"<p>{line}</p>", notes=self.notes
-        )
+        return [f"most often together: {listed(some)}"] if some else []
 
 
 @on_one_blas_thread
@@ -187,15 +164,11 @@ def stability(
     resamples: int = 50,
     rng: np.random.Generator | int = 0,
     method: Method = "auto",
-    unit: Unit = None,
     center: bool = False,
-    aggregate: AggregateOption = "sum",
-    include: Iterable[Any] | None = None,
-    exclude: Iterable[Any] | None = None,
-    labels: Sequence[Label] | None = None,
     time_limit: float | None = 60.0,
     gap: float | None = None,
     callback: Callable[[int, int], bool | None] | None = None,
+    **options: Unpack[SubsetOptions],
 ) -> Stability:
     """Select from resampled rows, and count how often each column is picked.
 
@@ -204,8 +177,8 @@ def stability(
     X : array_like (D, P), data frame, or a list (or stack) of such matrices
         Columns are candidates and rows are observations, as of a table whose columns are features. Rows are drawn with
         replacement; of several matrices, points are drawn.
-    k, c, method, unit, center, aggregate, include, exclude, labels
-        As in `select`. Centring and the unit are computed from each resample.
+    k, c, method, center, **options
+        As in `select`. Centring and the unit are computed from each resample, which picks as many columns as all rows.
     resamples : int
         How many resamples to draw.
     rng : Generator or int
@@ -236,9 +209,10 @@ def stability(
             f"stability resamples the rows of a table in memory, which {type(X).__name__} does not keep. Pass an array "
             "or a data frame, such as read_table(path).values."
         )
+    options = as_subset_options(stability, options)
+    labels = options.pop("labels", None)
     points, many = as_points(X, labels, wide=False)
     n = len(points) if many else len(points[0].values)
-    include, exclude = as_repeatable(include), as_repeatable(exclude)
 
     def picked_from(rows: Indices | None, part: Clock) -> Search:
         if many:
@@ -246,14 +220,14 @@ def stability(
         else:
             data = X if rows is None else Matrix(points[0].values[rows], points[0].labels)
         names = labels if rows is None and not many else None
-        problem = Problem.of(
-            centred(data, names) if center else data, k, c, unit=unit, aggregate=aggregate, include=include,
-            exclude=exclude, labels=None if center else names, clock=part,
-        )  # fmt: skip
+        data, names = (centred(data, names), None) if center else (data, names)
+        named: SubsetOptions = {**options, "labels": names}
+        problem = Problem.of(data, k, c, clock=part, **named)
         return solve(problem, method, Limits(part, most, workers=worker_count(None))).search
 
     generator = np.random.default_rng(rng)
     first = picked_from(None, clock.part(1 / (resamples + 1)))
+    k = len(first.indices)
     picks: list[Indices] = []
     failed = proved = 0
     notes = first.notes
@@ -264,7 +238,7 @@ def stability(
             break
         try:
             found = picked_from(rows, clock.part(1 / (resamples - done)))
-        except (RankError, ShapeError):
+        except (RankError, ShapeError, ParameterError):  # the options are valid, since there is a first answer
             failed += 1
             continue
         if found.status == "interrupted":
@@ -274,13 +248,13 @@ def stability(
         proved += found.status in ("optimal", "gap")
     if not picks and failed:
         raise RankError(
-            f"In none of {failed} resamples of {n} rows were {len(first.indices)} columns independent: a resample has "
-            "about two thirds of the rows. Pick fewer columns."
+            f"In none of {failed} resamples of {n} rows were {k} columns independent and allowed: a resample has about "
+            "two thirds of the rows. Pick fewer columns."
         )
     if not picks:
         raise StoppedError("No resample was finished. Pass a longer time_limit=.")
     if failed:
-        notes += (f"{failed} resamples had no {len(first.indices)} independent columns, and do not count.",)
+        notes += (f"{failed} resamples had no {k} columns that are independent and allowed, and do not count.",)
     if proved < len(picks):
         notes += (
             f"{len(picks) - proved} of {len(picks)} searches ended without a proof, which adds to the differences.",

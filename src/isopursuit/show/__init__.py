@@ -3,11 +3,10 @@
 from isopursuit.show._manifold_plots import (
     plot_coordinates,
     plot_dimension,
-    plot_frequencies,
     plot_manifold,
+    plot_molecule,
     plot_point_losses,
     plot_spectra,
-    plot_torsions,
 )
 from isopursuit.show._plots import (
     plot_gram,
@@ -21,15 +20,14 @@ from isopursuit.show._plots import (
 __all__ = [
     "plot_coordinates",
     "plot_dimension",
-    "plot_frequencies",
     "plot_gram",
     "plot_lengths",
     "plot_manifold",
+    "plot_molecule",
     "plot_point_losses",
     "plot_progress",
     "plot_singular_values",
     "plot_spectra",
     "plot_stability",
-    "plot_torsions",
     "plot_vectors",
 ]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit._core.html import escape, shade
+from isopursuit._core.html import escape
 from isopursuit._core.text import USEFUL, fixed, loss_text, number, percent, signed
 from isopursuit.errors import PackageError, optional
 from isopursuit.show._style import rendered
@@ -79,11 +79,23 @@ def _environment() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": number, "percent": percent, "fixed": fixed, "shade": shade}
+    environment.filters |= {"number": number, "percent": percent, "fixed": fixed, "shade": _shade}
     environment.filters |= {"loss_text": loss_text, "sort_key": _sort_key, "signed": signed}
     environment.tests["finite"] = math.isfinite
     environment.globals["useful"] = USEFUL
     return environment
+
+
+def _shade(value: float, extent: float) -> str:
+    """A background for a signed number: orange above 0, blue below, translucent to keep text legible in both themes.
+
+    Examples
+    --------
+    >>> _shade(0.5, 1.0), _shade(-1.0, 1.0)
+    ('rgba(213,94,0,0.35)', 'rgba(0,114,178,0.70)')
+    """
+    colour = "213,94,0" if value > 0 else "0,114,178"
+    return f"rgba({colour},{0.7 * min(abs(value) / extent, 1.0):.2f})"
 
 
 def _asset(name: str) -> str:

@@ -1,20 +1,18 @@
-"""Pictures of coordinates: the manifold, its plane, losses, frequencies, spectra, and torsions on their molecule."""
+"""Pictures of coordinates: the manifold, its plane, losses, the dimension, and the functions on their molecule."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from isopursuit._core.linalg import row_space
-from isopursuit._core.text import LARGE, loss_text, name_of
+from isopursuit._core.linalg import row_space, singular_values
+from isopursuit._core.text import LARGE, loss_text
 from isopursuit._core.threads import on_one_blas_thread
-from isopursuit._core.types import Array
-from isopursuit.data._matrix import as_matrix
-from isopursuit.errors import PackageError, ParameterError, ShapeError, optional, unknown_option
-from isopursuit.selection.pointwise import PointwiseSelection
+from isopursuit._core.types import Array, Indices
+from isopursuit.errors import ParameterError
+from isopursuit.molecules import find_bonds
 from isopursuit.show._style import (
     BLUE,
     COLOURS,
@@ -25,7 +23,6 @@ from isopursuit.show._style import (
     maybe_log,
     new_axes,
     plain_legend,
-    refuse_empty,
     short_heads,
     short_names,
     whole_ticks,
@@ -34,114 +31,102 @@ from isopursuit.show._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from isopursuit import Coordinates
     from isopursuit.manifold import DimensionScan, TangentSpaces
 
 DRAWN = 500  # most tangent spaces whose spectra are drawn: more lines hide each other
+MOST_POINTS = 3000  # most points of the manifold in a picture: more hide each other
+DEEP = 0.1  # share of the variance from which on a third component is drawn (chosen: flat pictures are clearer)
 FLOOR = 1e-6  # smaller shares of the variance are drawn here, far below any relevant direction
 FEW = (
     2000  # most points of a plane that are drawn one by one; more are counted in hexagons (chosen: they would overlap)
 )
 FAR = 100.0  # losses that are so many times the median are drawn at the edge (chosen: the others can still be read)
 HEXAGONS = 72  # hexagons across the plane, one for every 5 degrees of a torsion
+NUMBERED = 3  # points of the largest losses whose numbers are shown (chosen: the text names as many)
 APART = 0.05  # share of the axis between the numbers of two points (about the height of a digit)
 NAMED = 60  # most atoms with names; in a larger molecule only the atoms of torsions have names (names would overlap)
-GAP, BESIDE, ASIDE = (
-    0.22,
-    0.35,
-    0.07,
-)  # bond lengths: free at each end, to the text beside an axis, between two torsions
-TAG, AXIS, LEGEND = (
-    3,
-    32,
-    44,
-)  # most characters of a name beside a bond, along an axis, and in the legend (as many as fit)
-
-
-# ------------------------------------------------------------------------------------------------------- the manifold
+GAP, BESIDE, ASIDE = 0.22, 0.35, 0.07  # bond lengths: free at each end, to the text beside a line, between two torsions
+# most characters of a name beside a bond, along an axis, and in the legend (as many as fit)
+TAG, AXIS, LEGEND = 3, 32, 44
 
 
 @on_one_blas_thread
-def plot_manifold(
-    points: ArrayLike, values: ArrayLike, ax: Axes | None = None, *, label: object = "", cyclic: bool = False
-) -> Axes:
-    """Points in their first two principal components, coloured by a function.
+def plot_manifold(found: Coordinates, ax: Axes | None = None, *, function: int = 0) -> Axes:
+    """The points, or the shapes of a molecule, in their first principal components, coloured by a picked function.
 
     Parameters
     ----------
-    points : array_like (n, B)
-        The data.
-    values : array_like (n,)
-        The values of the function at the points.
+    found : Coordinates
+        The answer of `find_coordinates`.
     ax : Axes, optional
         The Axes to draw on. Default: a new figure. An Axes with a third dimension (projection="3d") shows three
         components.
-    label : str
-        The name of the function.
-    cyclic : bool
-        Whether the values are angles in radians: they are mapped to −π … π, and both ends have the same colour.
+    function : int
+        The position of the function among the picked ones. Angles in radians have the same colour at −π and π.
     """
-    data, colours = as_matrix(points, wide=False).values, np.asarray(values, dtype=np.float64)
-    if colours.shape != (len(data),):
-        raise ShapeError(f"There are {len(data)} points, but values of shape {colours.shape}; expected one for each.")
-    centred = data - data.mean(axis=0)
-    if not centred.any():
-        raise ParameterError(f"All {len(data)} points are equal. Pass at least two different points.")
+    places, values = known_values(found)
+    if not len(places):
+        raise ParameterError("The values of the picked functions at the points are not known, only their gradients.")
+    some = np.unique(np.linspace(0, len(places) - 1, min(len(places), MOST_POINTS)).astype(np.intp))
+    centred = found.data[places[some]] - found.data[places[some]].mean(axis=0)
     ax = new_axes(ax)
     deep = hasattr(ax, "get_zlim")
-    components = row_space(np.ascontiguousarray(centred.T), min(3 if deep else 2, data.shape[1]))
+    components = row_space(np.ascontiguousarray(centred.T), min(3 if deep else 2, centred.shape[1]))
     share = float((components**2).sum() / (centred**2).sum())
-    style: dict[str, Any] = {"vmin": -np.pi, "vmax": np.pi} if cyclic else {}
-    style["cmap"] = colour_map(cyclic=cyclic)
-    image = ax.scatter(*components, c=_wrapped(colours) if cyclic else colours, s=6, linewidths=0, **style)
+    style: dict[str, Any] = {"vmin": -np.pi, "vmax": np.pi} if found.circular else {}
+    colours = _wrapped(values[some, function]) if found.circular else values[some, function]
+    image = ax.scatter(*components, c=colours, s=6, linewidths=0, cmap=colour_map(cyclic=found.circular), **style)
     for ordinal, axis in zip(("first", "second", "third")[: len(components)], "xyz", strict=False):
         # numbers on three axes would overlap, and the unit of a component means little
         flat = {f"{axis}label": f"{ordinal} principal component"}
         ax.set(**{f"{axis}label": ordinal, f"{axis}ticklabels": []} if deep else flat)
-    name = short_names([label])[0]
+    name = short_names([short_heads(found.labels)[function]])[0]
     ax.set_title(f"{name}\n{len(components)} components, {share:.0%} of the variance", parse_math=False)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, pad=0.1 if deep else 0.05)
-    if cyclic:
+    if found.circular:
         bar.set_ticks([-np.pi, -np.pi / 2, 0.0, np.pi / 2, np.pi], labels=["−180°", "−90°", "0°", "90°", "180°"])
-    bar.set_label("" if cyclic else name, parse_math=False)
+    bar.set_label("" if found.circular else name, parse_math=False)
     return ax
 
 
-def plot_coordinates(
-    first: ArrayLike,
-    second: ArrayLike,
-    ax: Axes | None = None,
-    *,
-    labels: tuple[object, object] = ("first", "second"),
-    cyclic: bool = False,
-    colours: ArrayLike | None = None,
-) -> Axes:
-    """All points in the plane of two functions; for torsions this is a Ramachandran plot, in degrees.
+def is_deep(found: Coordinates) -> bool:
+    """Whether the third principal component of the points is worth drawing."""
+    some = found.data[:: -(-len(found.data) // MOST_POINTS)]
+    variances = singular_values(some - some.mean(axis=0)) ** 2
+    return len(variances) > 2 and bool(variances[2] > DEEP * variances.sum())
 
-    Up to 2,000 points are drawn one by one; of more, without `colours`, the density is drawn.
+
+def known_values(found: Coordinates) -> tuple[Indices, Array]:
+    """Numbers of points or frames, and the values of the picked functions there: all, the known ones, or none."""
+    values = found.dictionary.values
+    if values is None or len(values) not in (len(found.data), len(found.points)):
+        return np.empty(0, dtype=np.intp), np.empty((0, 0))
+    every = len(values) == len(found.data)
+    return (np.arange(len(values)) if every else found.points), values[:, found.selection.indices]
+
+
+def plot_coordinates(found: Coordinates, ax: Axes | None = None, *, functions: tuple[int, int] = (0, 1)) -> Axes:
+    """All points in the plane of two picked functions; for torsions this is a Ramachandran plot, in degrees.
+
+    Up to 2,000 points are drawn one by one; of more the density is drawn.
 
     Parameters
     ----------
-    first, second : array_like (n,)
-        The values of the functions at the points.
+    found : Coordinates
+        The answer of `find_coordinates`.
     ax : Axes, optional
         The Axes to draw on. Default: a new figure.
-    labels : pair of str
-        The names of the functions.
-    cyclic : bool
-        Whether they are angles in radians.
-    colours : array_like (n,), optional
-        A third quantity to colour the points by, such as an energy.
+    functions : pair of int
+        The positions of the two functions among the picked ones.
     """
-    x, y = (np.asarray(values, dtype=np.float64) for values in (first, second))
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ShapeError(f"Coordinates must be two lists of one length; got shapes {x.shape} and {y.shape}.")
-    refuse_empty(x, "points")
+    values, cyclic = known_values(found)[1], found.circular
+    if not values.size or max(functions) >= values.shape[1]:
+        raise ParameterError(f"functions={functions} are not two of the picked functions whose values are known.")
+    x, y = values[:, functions[0]], values[:, functions[1]]
     ax = new_axes(ax)
     x, y = (np.degrees(_wrapped(x)), np.degrees(_wrapped(y))) if cyclic else (x, y)
-    if colours is not None:
-        image = ax.scatter(x, y, s=5, c=np.asarray(colours, dtype=np.float64), cmap=colour_map(), linewidths=0)
-        ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    elif len(x) <= FEW:
+    if len(x) <= FEW:
         ax.scatter(x, y, s=5, color=BLUE, alpha=0.5, linewidths=0)
     else:
         box: dict[str, Any] = {"extent": (-180.0, 180.0, -180.0, 180.0)} if cyclic else {}
@@ -154,56 +139,20 @@ def plot_coordinates(
         ax.set(xlim=(-180, 180), ylim=(-180, 180))
         ax.grid(color=GREY, alpha=0.3, linewidth=0.5)
     ax.set_aspect("equal", adjustable="box" if cyclic else "datalim")
-    one, two = short_names(labels, AXIS)
+    one, two = short_names([short_heads(found.labels)[i] for i in functions], AXIS)
     ax.set_xlabel(one, parse_math=False)
     ax.set_ylabel(two, parse_math=False)
     ax.set_title(f"{len(x):,} points in the plane of two functions")
     return ax
 
 
-# ------------------------------------------------------------------------------------------------------------- points
-
-
-def plot_point_losses(
-    losses: ArrayLike,
-    ax: Axes | None = None,
-    *,
-    points: ArrayLike | None = None,
-    ideal: float | None = None,
-    undetermined: ArrayLike | None = None,
-    worst: int = 3,
-    noun: str = "point",
-) -> Axes:
+def plot_point_losses(found: Coordinates, ax: Axes | None = None) -> Axes:
     """The loss of the picked functions at each point, from the lowest to the highest; the highest are numbered.
 
     Losses above a hundred times the median, or above 10⁶, are drawn at the upper edge.
-
-    Parameters
-    ----------
-    losses : array_like (n,)
-        The loss at each point, for example of a selection.
-    ax : Axes, optional
-        The Axes to draw on. Default: a new figure.
-    points : array_like of int (n,), optional
-        The numbers of the points, such as frames of a trajectory. Default: 0 to n − 1.
-    ideal : float, optional
-        The loss of orthonormal columns, which is the number of picked functions.
-    undetermined : array_like of bool (n,), optional
-        The points whose tangent space is not determined; they have a different marker.
-    worst : int
-        How many of the highest losses to number.
-    noun : str
-        The word for a point, such as "frame".
     """
-    values = np.asarray(losses, dtype=np.float64)
-    numbers = np.arange(values.size) if points is None else np.asarray(points, dtype=np.intp)
-    unsure = np.zeros(values.size, dtype=bool) if undetermined is None else np.asarray(undetermined, dtype=bool)
-    if values.ndim != 1 or not numbers.shape == unsure.shape == values.shape:
-        raise ShapeError(
-            f"losses have shape {values.shape}, points {numbers.shape} and undetermined {unsure.shape}; expected one "
-            "number for each point."
-        )
-    refuse_empty(values, "losses")
+    values, unsure = found.point_losses, found.undetermined
+    noun = "point" if found.trajectory is None else "frame"
     ax = new_axes(ax)
     order = np.argsort(values, kind="stable")
     limit = min(LARGE, FAR * float(np.median(values)))
@@ -218,73 +167,23 @@ def plot_point_losses(
     if (values > limit).any():
         text = "10⁶" if limit == LARGE else loss_text(limit, 4)
         ax.plot([], [], " ", label=f"above {text}: {int((values > limit).sum())}")
-    if ideal is not None:
-        ax.axhline(ideal, color=GREY, linestyle="--", label=f"ideal: {ideal:g}")
+    ax.axhline(found.D, color=GREY, linestyle="--", label=f"ideal: {found.D}")
     maybe_log(ax, y)
     low, high = ax.get_ylim()
     scale = np.log if ax.get_yscale() == "log" else np.asarray
     last = np.inf
-    for i in rank[::-1][:worst].tolist():
+    for i in rank[::-1][:NUMBERED].tolist():
         height = float((scale(y[i - 1]) - scale(low)) / (scale(high) - scale(low)))
         if last - height > APART:  # numbers would overlap
-            last = height
-            at = (float(i), float(y[i - 1]))
-            ax.annotate(
-                str(numbers[order[i - 1]]), at, (-5, 0), textcoords="offset points", ha="right", va="center", fontsize=8
-            )
+            last, at = height, (float(i), float(y[i - 1]))
+            style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 8}
+            ax.annotate(str(found.points[order[i - 1]]), at, (-5, 0), **style)
     whole_ticks(ax.xaxis)
     ax.set_xlabel(f"{noun}s, lowest loss first")
     ax.set_ylabel("loss" + (" (log scale)" if ax.get_yscale() == "log" else ""))
     ax.set_title(f"Loss at each {noun}")
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper left")  # losses rise at the right
+    ax.legend(loc="upper left")  # losses rise at the right
     return ax
-
-
-def plot_frequencies(
-    picked: PointwiseSelection,
-    ax: Axes | None = None,
-    *,
-    kind: Literal["functions", "subsets"] = "functions",
-    shown: int = 12,
-) -> Axes:
-    """The share of points at which each function, or each set of functions, is picked.
-
-    Parameters
-    ----------
-    picked : PointwiseSelection
-        From `select_pointwise`.
-    ax : Axes, optional
-        The Axes to draw on. Default: a new figure.
-    kind : {"functions", "subsets"}
-        What to count.
-    shown : int
-        How many of the most frequent to show.
-    """
-    if kind not in ("functions", "subsets"):
-        raise unknown_option("kind", kind, ("functions", "subsets"))
-    ax, n = new_axes(ax), len(picked.searches)
-    if kind == "functions":
-        order = np.argsort(-picked.counts, kind="stable")[: min(shown, int((picked.counts > 0).sum()))]
-        names = short_heads([str(name_of(picked.labels, int(i))) for i in order])
-        counts, different = picked.counts[order].tolist(), int((picked.counts > 0).sum())
-    else:
-        most, different = picked.subsets[:shown], len(picked.subsets)
-        heads = iter(short_heads([label for one in most for label in one.labels]))
-        names = [" + ".join(next(heads) for _ in one.labels) for one in most]
-        names = [name.replace(" + ", " +\n", 1) if name.count(" + ") > 1 else name for name in names]
-        counts = [one.count for one in most]
-    drawn = ax.barh(range(len(counts)), [count / n for count in counts], color=SKY)
-    ax.bar_label(drawn, [str(count) for count in counts], padding=3, fontsize=8)
-    ax.set_yticks(range(len(counts)), names, parse_math=False)
-    ax.invert_yaxis()
-    ax.set_xlim(0, 1.1)
-    ax.set_xlabel(f"share of {n} points")
-    ax.set_title(f"The {len(counts)} most frequent of {different} {kind} picked")
-    return ax
-
-
-# ---------------------------------------------------------------------------------------------------------- dimension
 
 
 def plot_spectra(tangents: TangentSpaces, ax: Axes | None = None) -> Axes:
@@ -331,73 +230,48 @@ def plot_dimension(scan: DimensionScan, ax: Axes | None = None) -> Axes:
     return ax
 
 
-# ---------------------------------------------------------------------------------------------------------- molecules
+def plot_molecule(found: Coordinates, ax: Axes | None = None) -> Axes:
+    """The molecule at its first frame, in the plane where it is widest, with the picked functions marked on it.
 
-
-def plot_torsions(
-    names: Sequence[str],
-    torsions: ArrayLike,
-    ax: Axes | None = None,
-    *,
-    bonds: Sequence[tuple[int, int]] = (),
-    positions: ArrayLike,
-    labels: Sequence[object] | None = None,
-) -> Axes:
-    """A molecule with torsions marked in different colours: a thick axis between two thin lines.
-
-    Atoms are placed as RDKit (extra `chem`) draws the bonds, or else where the positions are, seen from the side that
-    shows most of the molecule.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names of the atoms: symbol and number, or the name in the topology.
-    torsions : array_like of int (m, 4)
-        The atoms of each torsion, by their positions in `names`.
-    ax : Axes, optional
-        The Axes to draw on. Default: a new figure.
-    bonds : sequence of pairs of int
-        Pairs of bonded atoms. Without bonds, only atoms and torsions are drawn.
-    positions : array_like (atoms, 3)
-        The positions in one frame.
-    labels : sequence of str, optional
-        The names of the torsions.
+    A thick line is the axis of a torsion; distances and angles are thin lines.
 
     Examples
     --------
-    >>> butane = [[-0.5, 1.4, 0.0], [0.0, 0.0, 0.0], [1.5, 0.0, 0.0], [2.0, -1.4, 0.3]]
-    >>> ax = plot_torsions(["C0", "C1", "C2", "C3"], [[0, 1, 2, 3]], positions=butane, labels=["C–C–C–C"])
-    >>> [text.get_text() for text in ax.texts]
-    ['1', 'C0', 'C1', 'C2', 'C3']
+    >>> from isopursuit import find_coordinates
+    >>> from isopursuit.molecules import load_ethanol
+    >>> ax = plot_molecule(find_coordinates(load_ethanol(), 2, atoms="all", frames=10))
+    >>> [text.get_text() for text in ax.texts][:4]
+    ['1', '2', 'C0', 'C1']
     """
-    rows = np.asarray(torsions, dtype=np.intp).reshape(-1, 4)
-    atoms = {int(a) for pair in bonds for a in pair} | set(rows.ravel().tolist())
-    if not atoms <= set(range(len(names))):
-        raise ParameterError(f"bonds and torsions name atoms {sorted(atoms)}; the molecule has {len(names)}.")
-    places = _layout(len(names), bonds, positions)
+    rows = marked_atoms(found)
+    if found.trajectory is None or rows is None:
+        raise ParameterError("The picked functions have no atoms, or some that are not among those of the shape.")
+    molecule, bonds, used = found.trajectory, find_bonds(found.trajectory), {*chain(*rows)}
+    names = molecule.names or [f"{s}{n}" for s, n in zip(molecule.symbols, molecule.serials, strict=True)]
+    r = molecule.positions[0] - molecule.positions[0].mean(axis=0)
+    places = row_space(np.ascontiguousarray(r.T), 2).T
     ax = new_axes(ax)
-    pairs = np.asarray(bonds, dtype=np.intp).reshape(-1, 2) if bonds else rows[:, 1:3]
-    unit = float(np.median(np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1))) if len(pairs) else 1.0
+    i, j = np.array(bonds).T
+    unit = float(np.median(np.linalg.norm(places[i] - places[j], axis=1)))
     for i, j in bonds:
         ax.plot(*_between(places, i, j, unit, 0.0), color=GREY, linewidth=1.2)
-    tags = [str(i + 1) for i in range(len(rows))]
-    titles = [f"torsion {tag}" for tag in tags]
-    if labels is not None:
-        heads, titles = short_heads(labels), short_names(labels, LEGEND)
-        if all(len(head) <= TAG for head in heads):
-            tags = heads
-        else:
-            titles = [f"{tag}: {title}" for tag, title in zip(tags, titles, strict=True)]
-    for m, (a, b, c, d) in enumerate(rows.tolist()):
+    tags, titles = short_heads(found.labels), short_names(found.labels, LEGEND)
+    if any(len(tag) > TAG for tag in tags):
+        tags = [str(i + 1) for i in range(len(rows))]
+        titles = [f"{tag}: {title}" for tag, title in zip(tags, titles, strict=True)]
+    for m, row in enumerate(rows):
         aside = ASIDE * (m - (len(rows) - 1) / 2)
-        colour = COLOURS[m % len(COLOURS)]
-        for i, j in ((a, b), (c, d)):
-            ax.plot(*_between(places, i, j, unit, aside), color=colour, linewidth=1.5)
-        ax.plot(*_between(places, b, c, unit, aside), color=colour, linewidth=6, alpha=0.6, label=titles[m])
-        x, y = _beside(places, b, c, unit).tolist()
-        ax.text(x, y, tags[m], ha="center", va="center", fontsize=9, fontweight="bold", color=colour, parse_math=False)
+        style: dict[str, Any] = {"color": COLOURS[m % len(COLOURS)]}
+        middle = (len(row) - 2) // 2  # the line that carries the name: of a torsion its axis, otherwise the first
+        for step, (i, j) in enumerate(pairwise(row)):
+            is_axis = len(row) == 4 and step == middle
+            thick: dict[str, Any] = {"linewidth": 6, "alpha": 0.6} if is_axis else {"linewidth": 1.5}
+            label = titles[m] if step == middle else None
+            ax.plot(*_between(places, i, j, unit, aside), **style, **thick, label=label)
+        x, y = _beside(places, row[middle], row[middle + 1], unit).tolist()
+        ax.text(x, y, tags[m], ha="center", va="center", fontsize=9, fontweight="bold", parse_math=False, **style)
     for i, name in enumerate(names):
-        if len(names) <= NAMED or i in rows:
+        if len(names) <= NAMED or i in used:
             x, y = places[i].tolist()
             ax.text(x, y, name, ha="center", va="center", fontsize=8, parse_math=False)
     ax.update_datalim(places)
@@ -405,31 +279,17 @@ def plot_torsions(
     ax.autoscale_view()
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_axis_off()
-    ax.set_title("The picked torsions")
-    if len(rows):
-        plain_legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), frameon=False)
+    ax.set_title("The picked functions")
+    plain_legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), frameon=False)
     return ax
 
 
-def _layout(atoms: int, bonds: Sequence[tuple[int, int]], positions: ArrayLike) -> Array:
-    """Where to draw each atom, (atoms, 2)."""
-    r = np.asarray(positions, dtype=np.float64)
-    if r.shape != (atoms, 3):
-        raise ShapeError(f"positions must be ({atoms}, 3), one row for each atom; they are {r.shape}.")
-    try:
-        chem, drawing = (optional(f"rdkit.Chem{part}", "chem", "Drawing molecules") for part in ("", ".rdCoordGen"))
-    except PackageError:
-        chem = drawing = None
-    if chem is None or drawing is None or not bonds:
-        return row_space(np.ascontiguousarray((r - r.mean(axis=0)).T), 2).T
-    molecule = chem.RWMol()
-    for _ in range(atoms):
-        molecule.AddAtom(chem.Atom("C"))
-    for i, j in bonds:
-        molecule.AddBond(int(i), int(j), chem.BondType.SINGLE)
-    molecule.UpdatePropertyCache(strict=False)
-    drawing.AddCoords(molecule)  # chains are stretched, and only the bonds matter
-    return np.array(molecule.GetConformer().GetPositions(), dtype=np.float64)[:, :2]
+def marked_atoms(found: Coordinates) -> list[list[int]] | None:
+    """The atoms of the picked functions by their positions in the trajectory; None if some are not in it."""
+    if found.trajectory is None or found.atoms is None:
+        return None
+    place = {int(serial): i for i, serial in enumerate(found.trajectory.serials)}
+    return [[place[atom] for atom in row] for row in found.atoms] if {*chain(*found.atoms)} <= set(place) else None
 
 
 def _beside(places: Array, i: int, j: int, unit: float) -> Array:

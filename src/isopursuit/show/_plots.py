@@ -12,7 +12,6 @@ from isopursuit._core.text import NO_BOUND, USEFUL, fixed, loss_text, percent
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix, centred
 from isopursuit.errors import ParameterError, ShapeError
-from isopursuit.loss.normalize import log_lengths
 from isopursuit.search.incumbent import SearchProgress
 from isopursuit.selection.result import Selection
 from isopursuit.selection.stability import Stability
@@ -47,7 +46,7 @@ def compared_columns(X: Any, selection: Selection) -> Array:
 
     Raises an error if the selection was made from another matrix.
     """
-    given, unit = as_matrix(X, wide=False), selection.unit_length
+    given, unit = as_matrix(X, wide=False), selection.search.unit_length
     for matrix in (given, centred(given)):
         values = (matrix if matrix.unit_length == unit else matrix.in_unit(unit)).values
         fits = len(values) == selection.matrix.shape[-2] and selection.indices.max() < values.shape[1]
@@ -145,7 +144,6 @@ def plot_lengths(
     selection: Selection,
     ax: Axes | None = None,
     *,
-    normalized: bool = False,
     noun: str = "column",
 ) -> Axes:
     """The lengths of all columns of X and of the picked ones.
@@ -158,28 +156,20 @@ def plot_lengths(
         The selection; its columns are marked below the histogram.
     ax : Axes, optional
         The Axes to draw on. Default: a new figure.
-    normalized : bool
-        Whether to show the normalized lengths that the pursuit uses: 1 for a unit vector, less for any other vector.
     noun : str
         The word for a candidate.
     """
     ax = new_axes(ax)
     lengths = np.linalg.norm(compared_columns(X, selection), axis=0)
-    if normalized:
-        lengths = np.exp(log_lengths(lengths, selection.c, "symmetric"))
-        bins = np.linspace(0.0, 1.0, 31)
-        ax.set_xlabel(f"normalized length (c = {selection.c:g})")
-        ax.set_title("Normalized lengths")
-    else:
-        positive = lengths[lengths > 0]
-        ends = np.log([min(positive.min(), 1.0) / 1.05, max(positive.max(), 1.0) * 1.05])
-        bins = np.exp(np.linspace(ends[0], ends[1], 31))
-        ax.set_xscale("log")
-        plain_ticks(ax.xaxis)
-        ax.set_xlabel(f"length (unit: {selection.unit}; log scale)")
-        ax.set_title("Lengths")
+    positive = lengths[lengths > 0]
+    ends = np.log([min(positive.min(), 1.0) / 1.05, max(positive.max(), 1.0) * 1.05])
+    bins = np.exp(np.linspace(ends[0], ends[1], 31))
+    ax.set_xscale("log")
+    plain_ticks(ax.xaxis)
+    ax.set_xlabel(f"length (unit: {selection.unit}; log scale)")
+    ax.set_title("Lengths")
     zero = int((lengths == 0).sum())
-    label = f"all {len(lengths)} {noun}s" + (f" ({zero} of length 0 not shown)" if zero and not normalized else "")
+    label = f"all {len(lengths)} {noun}s" + (f" ({zero} of length 0 not shown)" if zero else "")
     counts, _, _ = ax.hist(lengths, bins=bins.tolist(), color=SKY, edgecolor="white", linewidth=0.5, label=label)
     top = float(np.max(counts))
     mark = np.full(selection.k, -0.06 * top)

@@ -40,7 +40,7 @@ MOST_COLUMNS = 12  # most columns of the table of picked rows (chosen: more do n
 
 def page(result: Any, X: Any = None, title: str | None = None) -> str:
     """The page of any result: a report about a selection, an audit or coordinates; else what a notebook shows."""
-    if isinstance(result, Selection | Audit):
+    if isinstance(result, Selection):
         return selection_page(result, X, title=title)
     from isopursuit.manifold.result import Coordinates  # late: it takes as long as the rest of the package
 
@@ -76,7 +76,7 @@ def selection_page(
     """
     require_templates()
     audit = answer if isinstance(answer, Audit) else None
-    selection = answer.given if isinstance(answer, Audit) else answer
+    selection = answer
     values = None if X is None else as_matrix(X, wide=False).values
     shown = values if table is None else table.values
     noun = "row" if rows else "column"
@@ -138,9 +138,6 @@ def _pictures(
         drawings |= {
             f"Lengths of all {noun}s. Marks below the bars show the picked ones.": partial(
                 plot_lengths, X, selection, noun=noun
-            ),
-            "Lengths after the normalization for the pursuit: 1 stays 1; longer and shorter become shorter.": partial(
-                plot_lengths, X, selection, normalized=True, noun=noun
             ),
             f"Before: inner products of all {noun}s; the picked ones are marked.": partial(
                 plot_gram, columns, picked=selection, noun=noun

@@ -59,6 +59,8 @@ class BlockSource(ABC):
         def one(asked: Task, first: int, last: int) -> Any:
             return asked(self.read(first, last), first)
 
+        if self.shape[1] <= self.block_width:
+            return one(task, 0, self.shape[1])  # to start threads would take longer than a small block
         count = self.workers or processors()
         answer: Any = None
         waiting: list[Future[Any]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
-from isopursuit.sources.blocks import BlockSource, precision
-from isopursuit.sources.columns import Columns
+from isopursuit.sources.blocks import precision
 from isopursuit.sources.tasks import Screen, Task
 
 QUOTA = 4  # a block of a cluster may send this many times its share of the columns to load (chosen: blocks may differ)
@@ -73,19 +72,6 @@ class DaskSource:
         values = np.empty((self.shape[0], len(indices)))
         values[:, order] = self.array[:, indices[order]].compute()
         return values
-
-
-def on_cluster(columns: Columns) -> Columns:
-    """The same files, read by the workers of a cluster, where they must have the same names."""
-    import dask.array as da
-
-    source = cast("BlockSource", columns.source)
-    D = source.shape[0]
-    read = _delayed()(source.read, pure=True)
-    blocks = [
-        da.from_delayed(read(first, last), (D, last - first), dtype=source.dtype) for first, last in source.spans()
-    ]
-    return replace(columns, source=DaskSource(da.concatenate(blocks, axis=1), source.dtype))
 
 
 def _delayed() -> Any:

@@ -16,7 +16,7 @@ from isopursuit._core.options import is_whole
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.data._matrix import LARGEST, RANK_SHARE, RANK_SPEED
-from isopursuit.data._reading import EXCEL, TEXT
+from isopursuit.data._tables import EXCEL, TEXT
 from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
 from isopursuit.errors import DataTypeError, FileError, ParameterError, RankError, ShapeError, unknown_option
 from isopursuit.sources.arrays import ArraySource, FileSource
@@ -26,6 +26,7 @@ from isopursuit.sources.tasks import BadEntries, Screen, Screened, Source, Trans
 
 Vectors = Literal["columns", "rows"]
 
+MEMORY = 2**28  # bytes that resident columns of a source may take by default (chosen)
 RUN = 64  # adjacent columns that a sample takes together (derived: a read of a file costs as much as 64 kB)
 DEPENDENT = 1e-14  # eigenvalues of Σ z zᵀ below this, relative to the largest, count as zero (derived: 50 eps)
 LOADED_BYTES = 2**30  # most bytes to load, as float64, of a source with more rows than columns (chosen)

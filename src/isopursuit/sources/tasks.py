@@ -30,7 +30,7 @@ from isopursuit._core.linalg import EPS
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import LARGEST
 from isopursuit.errors import NonFiniteError, RangeError
-from isopursuit.loss.normalize import Normalization, log_lengths
+from isopursuit.loss.normalize import log_lengths
 from isopursuit.sources import _screen
 from isopursuit.sources.topk import TopK, copied_rows, true
 
@@ -104,7 +104,6 @@ class Transform:
     b: Array | None = None
     A: Array | None = None
     c: float | None = None  # None: lengths are not normalized
-    normalization: Normalization = "symmetric"
     log_scale: float = 0.0
     angle: float = 0.0
     each: bool = False
@@ -137,7 +136,7 @@ class Transform:
         if self.c is None:
             longest = float(lengths.max()) if len(lengths) else 0.0
             return alive * xp.ones_like(lengths), float(np.log(longest)) if longest > 0 else -np.inf
-        logs = log_lengths(lengths, self.c, self.normalization)
+        logs = log_lengths(lengths, self.c)
         with np.errstate(divide="ignore", invalid="ignore"):
             s = xp.exp(logs - self.log_scale) / lengths
         return xp.where(alive, s, 0.0), float(logs.max()) if len(logs) else -np.inf
@@ -216,12 +215,10 @@ class Screened:
 
     Attributes
     ----------
-    columns, zero, short : int
-        Numbers of columns: all, zero, and nonzero but too short to be squared.
+    zero, short : int
+        Numbers of columns that are zero, and nonzero but too short to be squared.
     top : float
         No column has √q above this.
-    near : int
-        How many columns have σ ≥ −reach.
     longest : float
         The largest logarithm of a normalized length.
     largest : TopK
@@ -230,11 +227,9 @@ class Screened:
         Entries that are not finite.
     """
 
-    columns: int
     zero: int
     short: int
     top: float
-    near: int
     longest: float
     largest: TopK
     bad: BadEntries = BadEntries()
@@ -244,16 +239,15 @@ class Screened:
 class Screen:
     """One pass with the inverse K, as described above.
 
-    `room` columns with the largest σ are loaded, where K is most wrong. `reach` is the √(f − lower bound) known before
-    the pass. Columns whose keys are below the `bar` are not loaded. At most the share `quota` of a block is loaded,
-    since a cluster would otherwise send everything. Columns with numbers in `excluded` (sorted) count as zero columns.
+    `room` columns with the largest σ are loaded, where K is most wrong. Columns whose keys are below the `bar` are not
+    loaded. At most the share `quota` of a block is loaded, since a cluster would otherwise send everything. Columns
+    with numbers in `excluded` (sorted) count as zero columns.
     """
 
     K: Array
     F: Array | None
     transform: Transform
     room: int
-    reach: float = np.inf
     bar: float = -np.inf
     quota: float = 1.0
     excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
@@ -266,7 +260,7 @@ class Screen:
         if len(bad):
             nothing = TopK.pick(block, first, None, on_host(squares), 0, np.inf)
             found = BadEntries.among(block, first, on_host(bad))
-            return Screened(block.shape[1], 0, 0, np.inf, block.shape[1], -np.inf, nothing, found)
+            return Screened(0, 0, np.inf, -np.inf, nothing, found)
         gone = true(squares <= LARGEST**-2)
         _, root, sigma, longest = self.judged(block, first, *measured)
         keys = self.keys(sigma, first)
@@ -274,11 +268,9 @@ class Screen:
         room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
         largest = TopK.pick(block, first, None, keys, room, self.bar)
         return Screened(
-            columns=block.shape[1],
             zero=len(gone) - short,
             short=short,
             top=float(root.max()) if len(root) else 0.0,
-            near=int((sigma >= -self.reach).sum()),
             longest=longest,
             largest=replace(largest, room=self.room),
         )
@@ -313,11 +305,9 @@ class Screen:
     def merge(self, one: Screened, other: Screened) -> Screened:
         """The answer for both blocks."""
         return Screened(
-            columns=one.columns + other.columns,
             zero=one.zero + other.zero,
             short=one.short + other.short,
             top=max(one.top, other.top),
-            near=one.near + other.near,
             longest=max(one.longest, other.longest),
             largest=one.largest.joined(other.largest),
             bad=one.bad + other.bad,
@@ -362,11 +352,12 @@ class Listed(SameTask):
     """The numbers of all columns with σ ≥ −reach, block by block."""
 
     screen: Screen
+    reach: float
 
     def __call__(self, block: Any, first: int) -> list[Indices]:
         """The answer for one block."""
         _, _, sigma, _ = self.screen.judged(block, first, *self.screen.measured(block))
-        return [first + on_host(true(sigma >= -self.screen.reach))]
+        return [first + on_host(true(sigma >= -self.reach))]
 
     def merge(self, one: list[Indices], other: list[Indices]) -> list[Indices]:
         """Both lists."""

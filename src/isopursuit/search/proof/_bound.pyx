@@ -12,7 +12,7 @@ from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_above,
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node cimport (
     CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, kappa_of, least_majorant,
-    reflect, row_of, smallest_allowed, weight_outside,
+    reflect, row_of, smallest_allowed,
 )
 
 cdef extern from *:
@@ -20,16 +20,10 @@ cdef extern from *:
     #define EIGH_WORK 400
     #define STOP_WORK 33554432L
     #define SINGULAR 1e-12
-    #define ALLOWED_STEPS 8
-    #define OUTSIDE 0.3
     """
     const int EIGH_WORK   # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
     const long STOP_WORK  # multiplications between two checks of the flag that stops a search (derived: about 10 ms)
-    const int ALLOWED_STEPS  # most steps of conditional gradients at a node with rules (measured: with 3 and 20 the features of
-                             # breast cancer in 10 groups take 0.8 and 1.4 times as long, and the first bound is lower and higher)
-    const double OUTSIDE     # share of the weights beyond the rules' limits from which on they are made (measured: with 0 the
-                             # largest sets of digits take twice as long)
-    const double SINGULAR # N(w) is singular if a pivot is below this share of its diagonal (derived: far above D eps)
+    const double SINGULAR # N(w) is singular if an eigenvalue is below this share of the largest (derived: far above D eps)
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
@@ -136,9 +130,9 @@ cdef void second_moment(Node* node, const double* w, double* M) noexcept nogil:
                     M[a * D + b] += scaled * x[b]
 
 
-cdef bint diagonalize(Node* node, Point* at, const double* M) noexcept nogil:
-    # whiten if size < D: the log det of the majorant of N(w), with eigenvalues nu, and z_p in the eigenvectors of N(w)
-    # divided by the roots of nu, for every candidate
+cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
+    # log det of N(w), or of its majorant, with eigenvalues nu; and for every candidate z_p in the eigenvectors of N(w),
+    # divided by the roots of nu
     cdef int m = node.m, k = node.k, D = node.D, width = D - k, a, b, i
     cdef double* N = node.matrix
     cdef double* nu = node.matrix + 2 * D * D
@@ -157,40 +151,6 @@ cdef bint diagonalize(Node* node, Point* at, const double* M) noexcept nogil:
     for i in range(node.open.n):
         for a in range(width):
             at.N[<size_t> i * width + a] = nu[a] * dot(N + a * width, node.open.X + <size_t> i * D + k, width)
-    return True
-
-
-cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
-    # N(w) = L L', log det N(w) = sum of log L_aa^2, and N_p = L^-1 z_p for every candidate
-    cdef int m = node.m, k = node.k, D = node.D, a, b, i, r
-    cdef double* L = node.matrix
-    cdef double* z
-    cdef double* out
-    cdef double t, largest = 0.0
-    at.residual_top = m
-    for a in range(m):
-        largest = fmax(largest, M[(k + a) * D + k + a])
-    at.largest = sqrt(largest)
-    for a in range(m):
-        for b in range(a + 1):
-            t = M[(k + a) * D + k + b]
-            for r in range(b):
-                t -= L[a * m + r] * L[b * m + r]
-            if a > b:
-                L[a * m + b] = t * L[b * m + b]
-            elif t <= SINGULAR * largest:
-                return False
-            else:
-                at.log_det += log(t)
-                L[a * m + a] = 1 / sqrt(t)
-                at.steepest = fmax(at.steepest, L[a * m + a])
-    for i in range(node.open.n):
-        z, out = node.open.X + <size_t> i * D + k, at.N + <size_t> i * m
-        for a in range(m):
-            t = z[a]
-            for r in range(a):
-                t -= L[a * m + r] * out[r]
-            out[a] = t * L[a * m + a]
     return True
 
 
@@ -228,8 +188,8 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         at.moment[i] = at.g[i] = t
         if kappa > 0:
             length = dot(at.N + <size_t> i * width, at.N + <size_t> i * width, width)
-            # errors of z relative to x, and of the solve with L, whose condition number is about that of its diagonal
-            error = ROTATION_ERROR * m * at.steepest * (sqrt(square) + at.largest * sqrt(length))
+            # errors of z relative to x, and of its coordinates
+            error = ROTATION_ERROR * m * at.steepest * sqrt(square)
             at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
     at.rounding = CUT_ERROR * magnitude
 
@@ -241,8 +201,8 @@ cdef bint evaluate(Node* node, Point* at) noexcept nogil:
     cdef double* spread = M + D * D
     node.work += <long long> (n + D) * D * (2 * D - node.k) + EIGH_WORK * D * D
     second_moment(node, at.w, M)
-    at.log_det = at.steepest = at.largest = 0.0
-    if node.split and not (whiten(node, at, M) if size == D else diagonalize(node, at, M)):
+    at.log_det = at.steepest = 0.0
+    if node.split and not whiten(node, at, M):
         return False
     # dsyevd reads the upper triangle of the column-major matrix, which is the lower one here.
     if eigh(M, D, at.e, True) != 0:
@@ -345,21 +305,19 @@ cdef void hessian(Node* node, const int* working, int count, double* features, d
                   double* square) noexcept nogil:
     # H_pr = sum_ab q'[e_a, e_b] y_pa y_pb y_ra y_rb + kappa (z_p' N^-1 z_r)^2, q'[., .] divided differences; incomplete
     # if the search is stopped. If size < D the second term is approximate: in the directions whose eigenvalues of N are
-    # replaced by their average it is divided by the number of these. The bound is valid with any H.
+    # replaced by their average it is divided by the number of these (the ladder's "chain5" takes 1.2 to 1.9 times as long
+    # without). The bound is valid with any H.
     cdef Point* at = &node.here
     cdef int D = node.D, width = D - node.k, rest = width - at.residual_top, i, p
-    cdef double scale = 1.0
+    cdef double scale = 1 / sqrt(sqrt(<double> (node.m - at.residual_top))) if rest > 0 else 1.0
     node.work += <long long> count * count * (D * D + width * width) // 2
     squared_products(node, features, count, spectral_features(node, working, count, features), H)
     if not node.split or node.problem.stop[0]:
         return
-    if rest > 0:
-        scale = 1 / sqrt(sqrt(<double> (node.m - at.residual_top)))
     for p in range(count):
         for i in range(width):
-            features[i] = at.N[<size_t> working[p] * width + i] * (scale if i < rest else 1.0)
-        features += width
-    squared_products(node, features - <size_t> count * width, count, width, square)
+            features[p * width + i] = at.N[<size_t> working[p] * width + i] * (scale if i < rest else 1.0)
+    squared_products(node, features, count, width, square)
     for i in range(count * count):
         H[i] += kappa_of(node) * square[i] * square[i]
 
@@ -427,25 +385,6 @@ cdef void keep_tangent(Node* node, double least, double* cut_bound) noexcept nog
         memcpy(node.open.cut, at.g, node.open.n * sizeof(double))
 
 
-cdef void relax_allowed(Node* node, double* cut_bound) noexcept nogil:
-    # With rules: minimize F by conditional gradients over the weights within their limits. The least sum of the scores g is that
-    # of a vertex s of this set; w moves towards it by shares that fall as 2/(step + 3), which needs no w inside at the start.
-    cdef Point* at = &node.here
-    cdef double* vertex = node.open.split  # computed later
-    cdef double share
-    cdef int step, i
-    for step in range(ALLOWED_STEPS):
-        if cut_bound[0] >= cutoff(node.problem) or node.problem.stop[0]:
-            return
-        smallest_allowed(node, at.g, vertex)
-        share = 2.0 / (step + 3)
-        for i in range(node.open.n):
-            at.w[i] += share * (vertex[i] - at.w[i])
-        if not evaluate(node, at):
-            return
-        keep_tangent(node, smallest_allowed(node, at.g, NULL).sum, cut_bound)
-
-
 cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
     # Minimize F over w by Newton steps on an active set; keep the best tangent as the node's cut. False if there is no bound.
     cdef Candidates* open = &node.open
@@ -471,7 +410,7 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
     for step in range(steps + 1):
         if node.split and node.problem.loss.kappas > 2 and step % 2 == 0:
             choose_kappa(node)
-        least = smallest_allowed(node, at.g, NULL)
+        least = smallest_allowed(node, at.g)
         keep_tangent(node, least.sum, &cut_bound)
         limit = cutoff(node.problem)
         gap = at.f - cut_bound
@@ -484,8 +423,6 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
             break
         if slope > -1e-13 * fabs(at.f) or not line_search(node, working, count, moves, slope):
             break
-    if node.problem.rules.near != NULL and weight_outside(node, at.w) > OUTSIDE * node.m:
-        relax_allowed(node, &cut_bound)
     node.bound = fmax(node.bound, cut_bound)
     return True
 
@@ -496,7 +433,7 @@ cdef bint filter_candidates(Node* node) noexcept nogil:
     cdef Point* at = &node.here
     cdef int i, n = 0, D = node.D
     cdef double limit = cutoff(node.problem)
-    cdef Smallest least = smallest_allowed(node, open.cut, NULL)
+    cdef Smallest least = smallest_allowed(node, open.cut)
     # The tangent with its exact log-det part, for the enumeration
     open.split_base = at.base - at.rounding + kappa_of(node) * (at.log_det - node.m)
     for i in range(open.n):

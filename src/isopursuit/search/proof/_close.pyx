@@ -198,7 +198,7 @@ cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
     cdef double* memory
     cdef Enumeration all
     cdef bint done = True
-    if n < m or (relaxed and open.base + smallest_allowed(node, open.cut, NULL).sum >= cutoff(node.problem)):
+    if n < m or (relaxed and open.base + smallest_allowed(node, open.cut).sum >= cutoff(node.problem)):
         return True
     if n == m or m == 0:
         memcpy(node.subset + node.k, open.index, m * sizeof(int))

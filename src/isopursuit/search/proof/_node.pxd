@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 
 from isopursuit.loss._penalty cimport TOLERANCE, Curve, Envelopes, Loss, spectral_loss
 from isopursuit.search._dense cimport dot, singular_values
-from isopursuit.search._rules cimport Rules, count_kinds, least_sum
+from isopursuit.search._rules cimport Rules, least_sum
 
 cdef extern from *:
     """
@@ -67,13 +67,12 @@ cdef struct Point:            # the relaxation at one w
     double base               # base of its tangent, with scores g
     double log_det            # log det N(w)
     double rounding
-    double steepest           # largest diagonal entry of L^-1, where N(w) = L L'
-    double largest            # upper bound on the diagonal entries of L
+    double steepest           # root of the largest eigenvalue of the inverse of N(w), or of its majorant
     double* w
     double* g
     double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
-    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z; if size < D, for the majorant of N(w)
+    double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, for the majorant of N(w) if size < D
     double* slopes            # q' at the eigenvalues
     double* e                 # (D) eigenvalues of M(w)
     int top                   # number of eigenvalues of M(w) that stay in the majorant
@@ -219,51 +218,19 @@ cdef inline double reflect(double* pivot, double* rows, int n, int D, int k) noe
     return square
 
 
-cdef inline double weight_outside(Node* node, const double* w) noexcept nogil:
-    # How much of the candidates' weights is beyond what cliques and groups have room for
-    cdef const Rules* rules = &node.problem.rules
-    cdef int i, kind, unit = 1 << 20
-    cdef long long outside = 0
-    count_kinds(rules.clique, rules.cliques, node.subset, node.k, node.have)
-    for kind in range(rules.cliques):
-        node.have[kind] *= unit
-    for i in range(node.open.n):
-        node.have[rules.clique[node.open.index[i]]] += <int> (w[i] * unit)
-    for kind in range(rules.cliques):
-        outside += max(node.have[kind] - unit, 0)
-    if rules.group != NULL:
-        count_kinds(rules.group, rules.groups, node.subset, node.k, node.have)
-        for kind in range(rules.groups):
-            node.have[kind] *= unit
-        for i in range(node.open.n):
-            node.have[rules.group[node.open.index[i]]] += <int> (w[i] * unit)
-        for kind in range(rules.groups):
-            outside += max(node.have[kind] - <long long> rules.most[kind] * unit, 0)
-            outside += max(<long long> rules.least[kind] * unit - node.have[kind], 0)
-    return outside / <double> unit
-
-
-cdef inline Smallest smallest_allowed(Node* node, const double* values, double* taken) noexcept nogil:
+cdef inline Smallest smallest_allowed(Node* node, const double* values) noexcept nogil:
     # The m smallest values of the candidates; with rules, a lower bound on the sum of those of an allowed set. A set with
-    # candidate i then has at least this sum and max(values[i] - last, 0) more (exchange of bases). With rules `taken`, if
-    # not NULL, becomes 1 for the candidates of the sum, otherwise 0.
+    # candidate i then has at least this sum and max(values[i] - last, 0) more (exchange of bases).
     cdef Smallest found = smallest(values, node.open.n, node.m, node.small)
     cdef const Rules* rules = &node.problem.rules
     cdef double total, last
-    cdef bint by_groups = False
+    cdef int groups
     if rules.near == NULL or node.m == 0:
         return found
-    if rules.group != NULL:
-        sort_by(values, node.open.n, node.order)
-        count_kinds(rules.group, rules.groups, node.subset, node.k, node.have)
-        total = least_sum(values, node.open.index, node.open.n, node.m, rules.group, rules.least, rules.most, rules.groups,
-                          node.order, node.have, &last, taken)
-        if total > found.sum:
-            found.sum, found.last, by_groups = total, last, True
     sort_by(values, node.open.n, node.order)
-    count_kinds(rules.clique, rules.cliques, node.subset, node.k, node.have)
-    total = least_sum(values, node.open.index, node.open.n, node.m, rules.clique, NULL, NULL, rules.cliques, node.order,
-                      node.have, &last, NULL if by_groups else taken)
-    if total > found.sum:
-        found.sum, found.last = total, last
+    for groups in range(2 if rules.group != NULL else 1):
+        total = least_sum(values, node.open.index, node.open.n, node.m, rules, groups, node.subset, node.k, node.order,
+                          node.have, &last)
+        if total > found.sum:
+            found.sum, found.last = total, last
     return found

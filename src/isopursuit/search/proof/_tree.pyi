@@ -29,24 +29,6 @@ class OpenNode:
     @property
     def candidates(self) -> NDArray[np.int32]: ...
 
-class Explored:
-    """The result of a task: its open nodes, its best subset (None if no better one was found), the least possible loss
-    of an evaluated subset, given rounding, and numbers of nodes, of losses evaluated, of multiplications, and of tests
-    in doubted enumerations.
-
-    `counts` (size + 1, 6) has for each number of missing columns: nodes, those left open by their bound, work of the
-    bounds, enumerations, those that closed their node, and their tests.
-    """
-
-    open: list[OpenNode]
-    leaf: NDArray[np.int32] | None
-    least: float
-    nodes: int
-    evaluations: int
-    work: int
-    spent: int
-    counts: NDArray[np.int64]
-
 class TreeKernel:
     """Explores subtrees of one problem, several at a time in as many threads (the GIL is released).
 
@@ -77,15 +59,16 @@ class TreeKernel:
         budgets: NDArray[np.int64],
         doubted: NDArray[np.int8],
         spare: int,
-        ceiling: float,
         work: int,
         most_nodes: int,
-    ) -> Explored:
+    ) -> tuple[list[OpenNode], NDArray[np.int32] | None, float, int, int, int, int, NDArray[np.int64]]:
         """Explore the subtrees of these nodes, lowest bounds first; at least so many nodes. `start` is used up.
+
+        The result has the fields of `tree.Explored`.
 
         An enumeration makes at most as many tests as `budgets` (size + 1) has for its number of missing columns, and
         all those that are `doubted` (size + 1) together make at most `spare`. No other node is started after so many
-        multiplications and nodes, nor if its bound is not below the ceiling.
+        multiplications and nodes.
         """
 
     def relax(

@@ -267,9 +267,9 @@ cdef bint grow(Task* task, int depth) noexcept nogil:
     return True
 
 
-cdef void explore(Task* task, double ceiling, long long work, long long most_nodes) noexcept nogil:
-    # Process the node of the lowest bound until the work is done or no bound is below the ceiling; at least as many as
-    # were given, unless the search is stopped
+cdef void explore(Task* task, long long work, long long most_nodes) noexcept nogil:
+    # Process the node of the lowest bound until the work is done; at least as many as were given, unless the search is
+    # stopped
     cdef Node* node = &task.node
     cdef Status status
     cdef Open* at
@@ -280,8 +280,7 @@ cdef void explore(Task* task, double ceiling, long long work, long long most_nod
             if task.stack[i].bound <= task.stack[best].bound:
                 best = i
         at = task.stack[best]
-        if task.nodes >= given and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes
-                               or at.bound >= ceiling):
+        if task.nodes >= given and (node.work + TEST_WORK * node.tests >= work or task.nodes >= most_nodes):
             return
         task.stack[best] = task.stack[task.depth - 1]
         task.stack[task.depth - 1] = at
@@ -344,19 +343,6 @@ cdef OpenNode wrap(Open* at):
     return node
 
 
-cdef class Explored:
-    """The result of a task; see the stub file."""
-
-    cdef readonly list open
-    cdef readonly object leaf
-    cdef readonly double least
-    cdef readonly long long nodes
-    cdef readonly long long evaluations
-    cdef readonly long long work
-    cdef readonly long long spent
-    cdef readonly object counts
-
-
 cdef class Space:
     """The memory of one task after another."""
 
@@ -393,13 +379,12 @@ cdef class TreeKernel:
         self.stopped = 1
 
     def explore(self, list start, double incumbent, const long long[::1] budgets, const char[::1] doubted, long long spare,
-                double ceiling, long long work, long long most_nodes):
+                long long work, long long most_nodes):
         cdef Task task
         cdef int i, most = 0, size = self.problem.size
         cdef OpenNode node
         counts = np.zeros((size + 1, 6), np.int64)
         cdef long long[:, ::1] counted = counts
-        cdef Explored found = Explored()
         cdef Space space = self.idle.pop() if self.idle else Space()
         begin(&task, &self.problem, &space.space)
         task.problem.incumbent = incumbent
@@ -414,18 +399,15 @@ cdef class TreeKernel:
             task.stack[task.depth], node.at = node.at, NULL
             task.depth += 1
         with nogil:
-            explore(&task, ceiling, work, most_nodes)
-        found.open = [wrap(task.stack[i]) for i in range(task.depth)]
-        found.nodes, found.evaluations, found.spent = task.nodes, task.node.evaluations, spare - task.spare
-        found.work = task.node.work + TEST_WORK * task.node.tests
-        found.least, found.counts = task.node.least, counts
-        if task.node.improved:
-            found.leaf = np.array(<int[:size]> task.node.best_subset)
+            explore(&task, work, most_nodes)
+        opened = [wrap(task.stack[i]) for i in range(task.depth)]
+        leaf = np.array(<int[:size]> task.node.best_subset) if task.node.improved else None
         free(task.stack)
         self.idle.append(space)
         if task.node.failed:
             raise RuntimeError("A node of the search could not be finished: out of memory, or LAPACK did not converge.")
-        return found
+        return (opened, leaf, task.node.least, task.nodes, task.node.evaluations,
+                task.node.work + TEST_WORK * task.node.tests, spare - task.spare, counts)
 
     def relax(self, OpenNode start, int steps, double tolerance):
         # The relaxation of one node: bound, candidates and weights, or None if it has no bound or was stopped

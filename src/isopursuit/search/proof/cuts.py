@@ -95,14 +95,13 @@ class Cuts:
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The result of one pass: the m smallest scores of every cut (J, m), the columns that no cut excludes and their
-    number, and the columns with the lowest scores for the last cut.
+    """The result of one pass: the m smallest scores of every cut (J, m), and the columns that no cut excludes and their
+    number.
     """
 
     least: Array
     kept: TopK
     survivors: int
-    lowest: TopK
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,7 @@ class ColumnFilter:
     transform: Transform
     excluded: Indices
     room: int
-    lowest: int = 0
-    bars: tuple[float, float] = (-np.inf, -np.inf)
+    bar: float = -np.inf
 
     def __call__(self, block: Any, first: int) -> FilterResult:
         """The result of one block."""
@@ -124,34 +122,24 @@ class ColumnFilter:
         start_from = (self.cuts.bases + self.cuts.least)[known, None]
         least = np.full((len(known), self.missing), np.inf)
         bounds: list[Array] = []
-        last: list[Array] = []
         for start, z in pieces(block, self.transform):
             scores = self.cuts.scores(z)
             squares = on_host(namespace(z).einsum("dp,dp->p", z, z))
             scores[:, ~usable(squares, first + start, self.excluded)] = np.inf
             least = smallest(least, scores, self.missing)
             bounds.append((start_from + scores[known]).max(axis=0))
-            last.append(scores[-1])
-        bound, score = np.concatenate(bounds), np.concatenate(last)
+        bound = np.concatenate(bounds)
         stay = np.flatnonzero(bound < self.limit)
-        low = np.flatnonzero(score < np.inf)
-        kept = TopK.pick(block, first, stay, -bound[stay], self.room, self.bars[0])
-        lowest = TopK.pick(block, first, low, -score[low], self.lowest, self.bars[1])
-        return FilterResult(least, kept, len(stay), lowest)
+        return FilterResult(least, TopK.pick(block, first, stay, -bound[stay], self.room, self.bar), len(stay))
 
     def merge(self, one: FilterResult, other: FilterResult) -> FilterResult:
         """Both blocks in one."""
-        return FilterResult(
-            smallest(one.least, other.least, self.missing),
-            one.kept.joined(other.kept),
-            one.survivors + other.survivors,
-            one.lowest.joined(other.lowest),
-        )
+        least = smallest(one.least, other.least, self.missing)
+        return FilterResult(least, one.kept.joined(other.kept), one.survivors + other.survivors)
 
     def after(self, answer: FilterResult) -> ColumnFilter:
         """The task that returns only columns that can still fit into the room; the others are counted, not returned."""
-        bars = max(self.bars[0], answer.kept.bar), max(self.bars[1], answer.lowest.bar)
-        return replace(self, bars=bars)
+        return replace(self, bar=max(self.bar, answer.kept.bar))
 
 
 def smallest(one: Array, other: Array, count: int) -> Array:

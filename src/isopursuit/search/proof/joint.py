@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.types import Array
 from isopursuit.loss.penalty import LARGEST_LOG, to_loss
+from isopursuit.search._joint import CliqueSearch
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.local import include_first, joint_kernel, ruled, swap_descent
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof._cliques import CliqueSearch
 from isopursuit.search.proof.tree import TASKS
 
 CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
-MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _cliques.pyx)
+MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _joint.pyx)
 PAIR_MEMORY = 2**28  # bytes for the list of pairs, and as many for the table of their ranks (chosen: fits a laptop)
 CHUNK = 8  # least number of pairs in a task (derived: a task takes 40 µs beside its work, a pair 5 µs or more)
 
@@ -45,6 +45,8 @@ class JointTree:
 
     nodes: int | None = None
     workers: int = 1
+    trial: int | None = None  # pairs after which the gap `enough` ends the search
+    enough: float = 0.0
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there are many points, and the loss is not too large for bounds."""
@@ -54,9 +56,9 @@ class JointTree:
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Search the subsets of every pair until none can be better."""
         if pool.missing:
-            search = _Search(pool, incumbent, clock, self.workers)
+            search = _Search(pool, incumbent, clock, self)
             try:
-                reason = search.run(self.nodes)
+                reason = search.run()
             finally:
                 search.close()
             if reason is not None or incumbent.closed:
@@ -68,8 +70,9 @@ class JointTree:
 class _Search:
     """The state of one proof."""
 
-    def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, workers: int) -> None:
-        self.pool, self.incumbent, self.clock = pool, incumbent, clock
+    def __init__(self, pool: Pool, incumbent: Incumbent, clock: Clock, limits: JointTree) -> None:
+        self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
+        workers = limits.workers
         assert pool.X is not None
         columns = np.ascontiguousarray(pool.X.transpose(2, 0, 1))
         include, free = pool.include.astype(np.int32), range(len(pool.include), pool.k)
@@ -123,24 +126,24 @@ class _Search:
                 return None
         return None if self.incumbent.report() else [future.result() for future in futures]
 
-    def run(self, nodes: int | None) -> StopReason | None:
+    def run(self) -> StopReason | None:
         """Bound all columns and pairs, then search the subsets of each pair in rounds, and raise the bound."""
         found = self._bounded_pairs()
         if isinstance(found, StopReason):
             return found
-        incumbent, totals, done = self.incumbent, found, 0
+        incumbent, totals, done, nodes = self.incumbent, found, 0, self.limits.nodes
         while True:
             limit = self.kernels[0].total_limit(self.log_limit)
             end = int(np.searchsorted(totals, limit))
             least = limit if done >= end else float(totals[done])
             incumbent.raise_bound(min(self.kernels[0].least_loss(least), incumbent.least))
-            if done >= incumbent.patience:
-                incumbent.patience = 0
             if done >= end or (incumbent.gap > 0 and incumbent.closed):
                 return None
             if self.late:
                 return StopReason.TIME
-            if nodes is not None and done >= nodes:
+            tried = self.limits.trial is not None and done >= self.limits.trial
+            near = incumbent.loss - incumbent.lower_bound <= self.limits.enough * incumbent.loss
+            if (nodes is not None and done >= nodes) or (tried and near):
                 return StopReason.NODES
             size = max(done // 4, 16 * CHUNK)  # later rounds are longer, because the limit hardly falls any more
             searched = self._round(done, min(end, done + size, end if nodes is None else nodes))

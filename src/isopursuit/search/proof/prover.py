@@ -1,8 +1,7 @@
 """Prove an incumbent: raise the bound over all columns, exclude most of them, search the others below rising targets.
 
 **Cuts** (cuts.py) exclude columns that no better subset contains, in memory or in a source. For a source the tangent
-cut comes from the relaxation over the resident columns. Columns of low score are loaded, and the relaxation is solved
-again until the bound over all columns stops rising. In memory the tree's root does the same.
+cut comes from the relaxation over the resident columns. In memory the tree's root does the same.
 
 **Targets.** The number of columns that cuts cannot exclude grows with the incumbent's excess over k. Among millions of
 columns without structure, it is nearly all of them. So the proof first asks for a subset below a target. Columns whose
@@ -20,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.threads import on_one_blas_thread
@@ -30,15 +30,11 @@ from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
-from isopursuit.search.proof.pairs import MAX_PAIRS, SORTED_PAIRS, Graph, PairCosts, compatible, typical_cost
+from isopursuit.search.proof.pairs import compatible, roots, typical_cost
 from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound, tree_kernel
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS, RESIDENT
+from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 
-ROUNDS = 8  # most rounds of solving the relaxation and screening all columns (chosen; sources of the ladder need one)
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)
-# columns × rows² per second of a whole relaxation (measured: 1e8 for 15 × 569, 5e6 for 60 × 700, 2e6 for 100 × 1,000)
-NODE_SPEED = 2e7
-NEARLY = 0.02  # share of the distance to the incumbent at which the bound over all columns is good enough (chosen)
 # So few columns go to the tree without a graph of pairs, and the first target leaves so many (measured by the ladder's
 # "hiddensource6": 100 and 400 take 1.1 and 1.3 times as long)
 FEW_COLUMNS = 200
@@ -48,31 +44,27 @@ DENSE = 0.3
 TARGET_GROWTH = 2.0  # factor of the target's excess over k, from one target to the next (derived: the last costs most)
 
 
-def can_bound(pool: Pool, incumbent: Incumbent) -> bool:
-    """Whether the relaxation can be used for this exponent and a loss of this size."""
-    return SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
-
-
 @dataclass(frozen=True)
 class Prove:
     """The stage that proves the incumbent, or finds better subsets on the way.
 
-    `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. A `short` proof
-    is one attempt among other stages: if its nodes are used up, the search continues, and they are counted only if it
-    succeeds. With `root`, only the bound of the relaxation over all columns is computed, if no better bound is known
-    and there are not too many rows.
+    `nodes` is the most nodes of the tree. `memory` is the most bytes of columns that a source may load. `trial` and
+    `enough` are those of the tree. With `root`, only the bound of the relaxation over all columns is computed, if no
+    better bound is known and there are not too many rows.
     """
 
     nodes: int | None = None
     workers: int = 1
     memory: int = 0
-    short: bool = False
+    trial: int | None = None
+    enough: float = 0.0
     root: bool = False
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there is one point, and the loss can be bounded."""
         useful = not self.root or (incumbent.lower_bound <= incumbent.ideal and pool.rows <= PURSUIT_ROWS)
-        return useful and pool.points == 1 and can_bound(pool, incumbent)
+        can_bound = SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
+        return useful and pool.points == 1 and can_bound
 
     def run(self, pool: Pool, incumbent: Incumbent, clock: Clock) -> StopReason | None:
         """Raise the incumbent's bound."""
@@ -80,10 +72,9 @@ class Prove:
         try:
             stop = prover.run()
         finally:
-            if incumbent.closed or not self.short:
-                incumbent.nodes += prover.nodes
-                incumbent.evaluations += prover.evaluations
-        return stop if stop is StopReason.INTERRUPTED or not self.short else None
+            incumbent.nodes += prover.nodes
+            incumbent.evaluations += prover.evaluations
+        return stop
 
 
 class Prover:
@@ -125,8 +116,6 @@ class Prover:
                 return stop
         if incumbent.closed or self.limits.root:
             return None
-        if pool.X is not None and self._takes_too_long(pool.count):
-            return StopReason.TIME
         before = self.cuts
         found = self._screen(self.room)
         if found is None or isinstance(found, StopReason):
@@ -147,30 +136,18 @@ class Prover:
 
     # ------------------------------------------------------------------------------------------ bounds of all columns
     def _raise_bound(self) -> StopReason | None:
-        """Column generation: solve the relaxation over resident columns, screen all, load those of low score."""
-        pool, incumbent = self.pool, self.incumbent
-        for _ in range(ROUNDS):
-            solved = self._relaxed()
-            if solved is None or isinstance(solved, StopReason):
-                return solved
-            self.cuts = self.cuts.with_tangent(*solved)
-            here = float(self.cuts.bases[-1] + solved[0] @ self.cuts.scores(solved[1])[-1])
-            if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
-                return None
-            found = self._screen(0, RESIDENT)
-            if found is None or isinstance(found, StopReason):
-                return found or StopReason.TIME
-            before = pool.resident_columns.shape[1]
-            pool.load(*pool.columns_of(found.lowest.trimmed()))
-            done = incumbent.lower_bound >= here - NEARLY * (incumbent.loss - incumbent.lower_bound)
-            if incumbent.closed or done or pool.resident_columns.shape[1] == before:
-                return None
-        return None
-
-    def _takes_too_long(self, columns: int) -> bool:
-        """Whether a relaxation of so many columns does not end before the time limit."""
-        rows = self.pool.rows
-        return rows**2 * (columns + rows) > NODE_SPEED * self.clock.remaining
+        """Solve the relaxation over resident columns, and screen all by its tangent if that may raise the bound."""
+        incumbent, solved = self.incumbent, self._relaxed()
+        if solved is None or isinstance(solved, StopReason):
+            return solved
+        weights, columns = solved
+        cuts = self.cuts.with_tangent(weights, columns)
+        here = float(cuts.bases[-1] + weights @ cuts.scores(columns)[-1])
+        if here <= incumbent.lower_bound + 1e-6 * (incumbent.loss - incumbent.lower_bound):
+            return None
+        self.cuts = cuts
+        found = self._screen(0)
+        return StopReason.TIME if found is None else found if isinstance(found, StopReason) else None
 
     def _relaxed(self) -> tuple[Array, Array] | StopReason | None:
         """Weights near the relaxation's minimum over the resident columns, and those columns.
@@ -178,8 +155,6 @@ class Prover:
         None if they give no bound; a reason if a callback stops the search.
         """
         pool, loss, fixed = self.pool, self.incumbent.loss, len(self.pool.include)
-        if self._takes_too_long(len(pool.resident_positions)):
-            return None
         columns = np.ascontiguousarray(pool.resident_columns.T)
         # a high incumbent, so that the kernel neither closes the node nor drops columns
         rules = None if pool.rules is None else pool.rules.take(pool.resident_positions)
@@ -207,12 +182,10 @@ class Prover:
         some = weights > 0
         return weights[some], pool.resident_columns[:, numbers[some]]
 
-    def _screen(self, room: int, lowest: int = 0) -> FilterResult | StopReason | None:
+    def _screen(self, room: int) -> FilterResult | StopReason | None:
         """One pass with all cuts, from which the cuts and the bound are updated; None if there is no time for it."""
         pool, incumbent = self.pool, self.incumbent
-        task = ColumnFilter(
-            self.cuts, pool.missing, incumbent.limit, pool.columns.transform, pool.excluded, room, lowest
-        )
+        task = ColumnFilter(self.cuts, pool.missing, incumbent.limit, pool.columns.transform, pool.excluded, room)
         found: FilterResult | None = pool.ask(task, incumbent.reporting(self.clock, lambda: self.nodes))
         if found is None:
             return None
@@ -231,14 +204,14 @@ class Prover:
                 target = max(target, self._crowded_target())
             target = min(target, self.top)
             some = np.flatnonzero(self.bounds < target)
-            graph = self._graph(some, target)
-            if isinstance(graph, StopReason):
-                return graph
+            pairs = self._pairs(some, target)
+            if isinstance(pairs, StopReason):
+                return pairs
             left = np.flatnonzero(self.bounds < self.top)
-            if graph is None and len(some) > FEW_COLUMNS and self.pool.missing > 2 and len(left) <= self.most:
+            if pairs is None and len(some) > FEW_COLUMNS and self.pool.missing > 2 and len(left) <= self.most:
                 # pairs exclude too little, and the tree can take all columns at once: no lower target helps
                 target, some = self.top, left
-            stop = self._grow(some, graph, target)
+            stop = self._grow(some, pairs, target)
             if stop is not None or incumbent.closed:
                 return stop
             if incumbent.loss < target and not incumbent.proved:
@@ -271,34 +244,30 @@ class Prover:
 
     def _crowded_target(self) -> float:
         """A target that leaves few pairs; lower ones take about as long."""
-        costs = self._costs(self.values, 0.0)
-        return self.pool.k + costs.stiffness * typical_cost(self.values, costs, self.pool.missing)
+        cuts, mu = self.cuts, stiffness(self.pool.c, 0.0)
+        own = cuts.scores(self.values)[0] / cuts.stiffness
+        base = float((cuts.bases[0] - self.pool.k) / cuts.stiffness)
+        return self.pool.k + mu * (base + typical_cost(self.values, own, self.pool.missing))
 
-    def _costs(self, values: Array, excess: float) -> PairCosts:
-        """What each column adds to ‖G − I‖², alone and with the included ones, and what the included ones add."""
-        own = self.cuts.scores(values)[0] / self.cuts.stiffness
-        base = float((self.cuts.bases[0] - self.pool.k) / self.cuts.stiffness)
-        return PairCosts(own, base, stiffness(self.pool.c, excess))
-
-    def _graph(self, some: Indices, target: float) -> Graph | StopReason | None:
+    def _pairs(self, some: Indices, target: float) -> NDArray[np.int32] | StopReason | None:
         """The compatible pairs of some columns below a target; None if pairs exclude too little for the tree."""
-        pool, count = self.pool, len(some)
+        pool, cuts, count = self.pool, self.cuts, len(some)
         if count <= FEW_COLUMNS or pool.missing <= 2:  # the tree tests all pairs itself
             return None
         values, excess = self.values[:, some], target - pool.k
-        costs = self._costs(values, max(excess, 0.0))
-        graph = compatible(values, costs, excess / costs.stiffness, pool.missing, self.clock)
-        if graph is None and count > self.most:
-            if self.clock.remaining < MAX_PAIRS / SORTED_PAIRS:
+        budget = excess / stiffness(pool.c, max(excess, 0.0)) - float((cuts.bases[0] - pool.k) / cuts.stiffness)
+        pairs = compatible(values, cuts.scores(values)[0] / cuts.stiffness, budget, pool.missing, self.clock)
+        if pairs is None and count > self.most:
+            if self.clock.expired:
                 return StopReason.TIME
             return self._out_of_memory(
                 f"{count:,} columns may be in a subset of loss below {target:.6g}, and too many pairs of them may go "
                 "together"
             )
-        return None if graph is None or len(graph.one) > DENSE * count**2 else graph
+        return None if pairs is None or 2 * pairs.shape[1] > DENSE * count**2 else pairs
 
-    def _grow(self, some: Indices, graph: Graph | None, target: float) -> StopReason | None:
-        """Search for a subset of some columns below a target: from one root, or from one for each column of a graph."""
+    def _grow(self, some: Indices, pairs: NDArray[np.int32] | None, target: float) -> StopReason | None:
+        """Search for a subset of some columns below a target: from one root, or from one for each column with pairs."""
         pool, incumbent = self.pool, self.incumbent
         if len(some) < pool.missing:
             return None
@@ -308,10 +277,7 @@ class Prover:
         X = np.concatenate([pool.at_hand(pool.include), self.values[:, some], pool.at_hand(extra)], axis=1)
         positions = np.concatenate([pool.include, positions, extra])
         start = np.flatnonzero(np.isin(positions, subset))
-        roots = None
-        if graph is not None:
-            least = pool.missing - 1
-            roots = [(p + fixed, q + np.int32(fixed)) for p, q in graph.roots(len(some)) if len(q) >= least]
+        some_roots = None if pairs is None else roots(pairs + np.int32(fixed), len(some) + fixed, pool.missing - 1)
 
         def offer(found: Indices, loss: float) -> None:
             pool.load(positions[found], X[:, found])
@@ -320,28 +286,29 @@ class Prover:
         def report(at: Snapshot) -> bool:
             if at.loss < min(target, incumbent.loss):
                 offer(at.subset, at.loss)
-            if roots is None:
+            if some_roots is None:
                 incumbent.raise_bound(min(target, at.lower_bound))
             return incumbent.report(self.nodes + at.nodes, at.open_nodes)
 
         # the tree measures the gap from the target, which may be below the incumbent by a relative PROVED
-        gap = max(incumbent.gap - 2 * PROVED, 0.0) if roots is None and target >= incumbent.limit else 0.0
+        gap = max(incumbent.gap - 2 * PROVED, 0.0) if some_roots is None and target >= incumbent.limit else 0.0
         # at least one node, so that the tree itself reports why it ends
         nodes = None if self.limits.nodes is None else max(self.limits.nodes - self.nodes, 1)
-        patience = max(incumbent.patience - self.nodes, 0) if gap > 0 else 0
-        limits = Limits(gap, nodes, self.limits.workers, self.clock, report, patience)
+        trial = None if self.limits.trial is None else max(self.limits.trial - self.nodes, 0)
+        limits = Limits(gap, nodes, self.limits.workers, self.clock, report, trial, self.limits.enough)
         X = np.ascontiguousarray(X)
         rules = None if pool.rules is None else pool.rules.take(positions)
-        proof = branch_and_bound(X, pool.c, start, limits, include=range(fixed), roots=roots, below=target, rules=rules)
+        proof = branch_and_bound(
+            X, pool.c, start, limits, include=range(fixed), roots=some_roots, below=target, rules=rules
+        )
         self.nodes += proof.nodes
-        incumbent.patience = incumbent.patience if self.nodes < incumbent.patience else 0
         self.evaluations += proof.evaluations
         incumbent.least = min(incumbent.least, proof.least)
         found = proof.loss < target
         if found:
             target = proof.loss
             offer(proof.subset, proof.loss)
-        if roots is None:
+        if some_roots is None:
             incumbent.raise_bound(min(target, proof.lower_bound))
         # otherwise it ended within the requested gap, which closes the search
         whole = proof.stop is None and proof.lower_bound >= proof.loss * (1 - STATED)

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,17 @@ from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.local import include_first
-from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, Explored, OpenNode, TreeKernel
+from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, OpenNode, TreeKernel
 from isopursuit.search.rules import Rules
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
 LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
+CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (derived: from 0.5 on it shrinks)
 TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
 RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
 NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8)
 TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
-CEILING = 0.1  # share of the gap: a task leaves nodes with bounds above it open (measured: 0.25 is 6 % slower on six)
 TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
 TRIAL_SHARE = 0.1  # share of all work for doubted enumerations (measured: 0.05 and 0.2 are 9 and 4 % slower)
 MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
@@ -53,8 +53,9 @@ NO_LIMIT = 2**62
 class Limits:
     """When a proof ends before it is complete.
 
-    `gap` is relative, and enough after `patience` nodes. `nodes` and the clock are limits, `workers` threads explore
-    nodes. `report` is called about ten times a second with a `Snapshot`, and ends the proof by returning True.
+    `gap` is relative. After `trial` nodes the gap `enough` ends the search, and so does a tree that only grows. `nodes`
+    and the clock are limits, `workers` threads explore nodes. `report` is called about ten times a second with a
+    `Snapshot`, and ends the proof by returning True.
     """
 
     gap: float = 0.0
@@ -62,53 +63,55 @@ class Limits:
     workers: int = 1
     clock: Clock = field(default_factory=lambda: Clock.of(None))
     report: Callable[[Snapshot], bool] | None = None
-    patience: int = 0
+    trial: int | None = None
+    enough: float = 0.0
 
 
 class Snapshot(NamedTuple):
-    """The state of a tree: the best subset (sorted), its loss, the bound, and counts of nodes."""
+    """The state of a tree.
+
+    `subset` (sorted) is the best one, and `loss` is infinite above LARGEST. `least` is the least possible loss of an
+    evaluated subset, given rounding. `stop` says why a tree has ended, None if its subset is proved within a relative
+    1e-9 or within the requested gap.
+    """
 
     subset: Indices
     loss: float
     lower_bound: float
     nodes: int
     open_nodes: int
+    evaluations: int
+    least: float
+    stop: StopReason | None
 
 
-@dataclass(frozen=True)
-class Proof:
-    """The best subset found and what is proved about it.
+class Explored(NamedTuple):
+    """The result of a task: its open nodes, its best subset (None if no better one was found), the least possible loss
+    of an evaluated subset, given rounding, and numbers of nodes, of losses evaluated, of multiplications, and of tests
+    in doubted enumerations.
 
-    Attributes
-    ----------
-    subset : (k,) array
-        Columns of the subset, sorted.
-    loss, lower_bound : float
-        Its loss, and a lower bound on the loss of every subset. Losses above 1e280 count as infinite.
-    stop : StopReason or None
-        None if the subset is proved within a relative 1e-9 or within the requested gap; otherwise why it is not.
-    least : float
-        The least possible loss of an evaluated subset, given rounding.
-    nodes, evaluations : int
-        Nodes bounded and losses evaluated.
+    `counts` (size + 1, 6) has for each number of missing columns: nodes, those left open by their bound, work of the
+    bounds, enumerations, those that closed their node, and their tests.
     """
 
-    subset: Indices
-    loss: float
-    lower_bound: float
-    stop: StopReason | None
+    open: list[OpenNode]
+    leaf: NDArray[np.int32] | None
     least: float
     nodes: int
     evaluations: int
+    work: int
+    spent: int
+    counts: NDArray[np.int64]
 
 
 class Task(NamedTuple):
-    """A task: the least bound of its nodes, the most nodes and doubted tests it may use, and its result."""
+    """A task: the least bound and the number of its nodes, the most nodes and doubted tests it may use, its result."""
 
     bound: float
+    begun: int
     nodes: int
     spare: int
-    result: Future[Explored]
+    result: Future[Any]
 
 
 def branch_and_bound(
@@ -121,28 +124,12 @@ def branch_and_bound(
     roots: Sequence[Root] | None = None,
     below: float = math.inf,
     rules: Rules | None = None,
-) -> Proof:
-    """Find the columns of least isometry loss, as many as `start` has, and prove it.
+) -> Snapshot:
+    """Find the columns of X (D, P) of least isometry loss, as many as `start` has, and prove it.
 
-    Parameters
-    ----------
-    X : (D, P) array
-        Candidate columns, none zero.
-    c : float
-        Exponent of the loss.
-    start : column indices
-        A subset to improve on; it contains `include`.
-    limits : Limits
-        Without a deadline the answer is reproducible, except for rounding.
-    include : column indices, optional
-        Columns that every subset must contain.
-    roots : pairs of a column and candidates, optional
-        Search only among subsets of `include`, one of these columns and its candidates.
-    below : float, optional
-        Search only for losses below this; it replaces the loss of `start`. If there is none, the proof has this loss
-        and the subset `start`.
-    rules : Rules, optional
-        Which columns may be picked together; `start` is allowed.
+    Every subset contains the columns `include`, which are in `start`. With `roots`, only subsets of `include`, one of
+    these columns and its candidates are searched. Only losses below `below` are searched; if there is none, the answer
+    has this loss and the subset `start`. Without a deadline it is reproducible, except for rounding.
     """
     search = _Search(X, c, start, limits, np.asarray(include, np.int32), below, rules)
     search.plant(roots)
@@ -153,7 +140,7 @@ def branch_and_bound(
         search.end(StopReason.INTERRUPTED)
     except MemoryError:
         search.end(StopReason.MEMORY)
-    return search.proof()
+    return search.answer()
 
 
 def tree_kernel(columns: Array, k: int, c: float, incumbent: float, rules: Rules | None = None) -> TreeKernel:
@@ -265,18 +252,17 @@ class _Search:
         """Start tasks for the nodes with the least bounds; returns whether the search goes on."""
         if self.over:
             return False
-        enough = self.limits.gap if self.nodes >= self.limits.patience else 0.0
-        if not (self.heap or self.running) or self._gap() <= max(enough, NODE_TOLERANCE):
+        if not (self.heap or self.running) or self._gap() <= max(self.limits.gap, NODE_TOLERANCE):
             self.end(None)
             return False
         if not self.heap or len(self.running) >= TASKS:
             return True
         # what follows is computed once: it takes as long as a short task, and a start moves nodes without changing it
         explore = on_one_blas_thread(self.kernel.explore)
-        lower = self._lower_bound()
-        ceiling = lower + CEILING * (self.loss - lower)
         budgets, doubted = self.budgets.limits()
         left = self.node_limit - self.nodes - sum(task.nodes for task in self.running)
+        if self.limits.trial is not None and self.nodes >= self.limits.trial and self._fails():
+            left = 0  # the tasks that run are finished, so that the bound is reproducible
         spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
         work = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK)
         while self.heap and len(self.running) < TASKS and left > 0:
@@ -286,25 +272,35 @@ class _Search:
                 self.taken.append(self.heap[0])
                 heapq.heappop(self.heap)
             batch = [node for _, _, node in self.taken]
-            result = threads.submit(
-                explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, ceiling, work, nodes
-            )
-            self.running.append(Task(self.taken[0][0], nodes, tests, result))
+            result = threads.submit(explore, batch, min(self.loss, LARGEST), budgets, doubted, tests, work, nodes)
+            self.running.append(Task(self.taken[0][0], len(batch), nodes, tests, result))
             self.taken = []
             left, spare = left - nodes, spare - tests
         if not self.running:
             self.end(StopReason.NODES)
         return bool(self.running)
 
-    def proof(self) -> Proof:
+    def _fails(self) -> bool:
+        """Whether a trial ends the search: its gap is enough, or nearly all nodes are open."""
+        # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
+        open_nodes = len(self.heap) + sum(task.begun for task in self.running)
+        return self._gap() <= self.limits.enough or open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
+
+    def snapshot(self) -> Snapshot:
+        """The state at this moment."""
+        return Snapshot(
+            np.sort(self.best).astype(np.intp), self.loss, self._lower_bound(), self.nodes,
+            len(self.heap) + len(self.running), self.evaluations, self.least, self.stop,
+        )  # fmt: skip
+
+    def answer(self) -> Snapshot:
         """The result, after the threads have returned."""
         stop, bound = self.stop, self._lower_bound()
         if stop is None and self.limits.gap <= NODE_TOLERANCE:
             bound = self.loss  # to within NODE_TOLERANCE, as promised
         if stop is None and self.least < self.loss * (1 - max(STATED, self.limits.gap)):
             stop = StopReason.PRECISION
-        bound = min(bound, self.least)
-        return Proof(self._sorted(), self.loss, bound, stop, self.least, self.nodes, self.evaluations)
+        return self.snapshot()._replace(lower_bound=min(bound, self.least), stop=stop)
 
     def _watch(self) -> None:
         """Check the clock and report."""
@@ -313,14 +309,12 @@ class _Search:
             self.end(StopReason.TIME)
         elif self.limits.report is not None and not self.over and clock.seconds >= self.reported + REPORT_SECONDS:
             self.reported = clock.seconds
-            open_nodes = len(self.heap) + len(self.running)
-            snapshot = Snapshot(self._sorted(), self.loss, self._lower_bound(), self.nodes, open_nodes)
-            if self.limits.report(snapshot):
+            if self.limits.report(self.snapshot()):
                 self.end(StopReason.INTERRUPTED)
 
     def _record(self, task: Task) -> None:
         """Record the result of the first task: a better subset, and its open nodes."""
-        found = task.result.result()
+        found = Explored(*task.result.result())
         if found.leaf is not None:
             loss = self._loss(found.leaf)
             if loss < self.loss:
@@ -338,9 +332,6 @@ class _Search:
     def _push(self, node: OpenNode) -> None:
         self.ties -= 1  # the youngest first among equal bounds
         heapq.heappush(self.heap, (node.bound, self.ties, node))
-
-    def _sorted(self) -> Indices:
-        return np.sort(self.best).astype(np.intp)
 
     def _loss(self, subset: NDArray[np.int32]) -> float:
         logarithm = log_loss_of(self.columns, subset, self.c)

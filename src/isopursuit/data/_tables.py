@@ -1,25 +1,25 @@
-"""Read a table from any supported format: columns become numbers, and notes name the columns that are left out."""
+"""Tables of named numbers: read from any supported format, standardized, and their rows or columns as candidates."""
 
 from __future__ import annotations
 
 import gzip
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isopursuit._core.linalg import centring_rounding
 from isopursuit._core.text import SHOWN, listed, name_columns
-from isopursuit.data._cells import FIRST_ROW, Style, as_signed_numbers
-from isopursuit.data._delimited import read_delimited
+from isopursuit._core.types import Array, Labels
+from isopursuit.data._cells import FIRST_ROW, Style, as_text, read_columns
 from isopursuit.data._files import check_file, load_array, one_line
-from isopursuit.data._header import Columns
 from isopursuit.data._identifiers import doubtful_columns
-from isopursuit.data._table import Table
+from isopursuit.data._matrix import Matrix, with_fewer_rows
+from isopursuit.data._text import Columns, read_frame, read_text
+from isopursuit.data._units import Standard, ranks
 from isopursuit.errors import (
     DataTypeError,
     FileError,
@@ -33,15 +33,57 @@ from isopursuit.errors import (
     printable,
 )
 
-if TYPE_CHECKING:
-    import polars as pl
-
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat", "")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 REMEDY = "leave out columns that only name rows, with --drop-columns {names} (drop_columns=)"
 PANDAS_INDEX = "__index_level_0__"  # the name that pandas gives to an unnamed index
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: `values` (rows, columns), the names of the columns, the labels of the rows, and notes for the user."""
+
+    values: Array
+    columns: tuple[str, ...]
+    rows: Labels
+    notes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()  # row numbers in the file, if some rows were left out
+    shift: Array | None = None  # |mean| / spread of each column before standardization
+
+    def ranked(self) -> Table:
+        """The table with the ranks of the cells in each column (equal cells have their mean rank), for Spearman's
+        correlation.
+        """
+        return replace(self, values=ranks(self.values))
+
+    def standardized(self) -> Table:
+        """The table with columns of mean 0 and variance 1; constant columns are left out, with a note."""
+        standard = Standard.of(self.values)
+        varying, notes = standard.varying, self.notes
+        if not varying.all():
+            notes += (f"left out, constant: {name_columns(np.flatnonzero(~varying).tolist(), self.columns)}.",)
+        columns = tuple(name for name, kept in zip(self.columns, varying, strict=True) if kept)
+        shift = (np.abs(standard.mean) / standard.spread)[varying]
+        return replace(self, values=standard.apply(self.values)[:, varying], columns=columns, notes=notes, shift=shift)
+
+    def samples(self) -> Matrix:
+        """Rows as candidates: X is columns × rows, as in the paper's diversification."""
+        shift = None if self.shift is None else np.linalg.norm(self.shift)
+        return Matrix(
+            np.ascontiguousarray(self.values.T), self.rows, self.notes, centring_rounding(self.values.T, shift)
+        )
+
+    def features(self) -> Matrix:
+        """Columns as candidates.
+
+        Their lengths are divided by √rows, so a standardized column has length 1. If there are more rows than columns,
+        the rows are rotated into as many coordinates as there are columns, which does not change inner products.
+        """
+        scaled = self.values / np.sqrt(len(self.values))
+        matrix = Matrix(scaled, self.columns, self.notes, centring_rounding(scaled, self.shift))
+        return with_fewer_rows(matrix)
 
 
 def read_table(
@@ -157,10 +199,10 @@ def _load_columns(path: Path, kind: str, header: bool | None, style: Style) -> C
         if kind in TEXT:
             raw = path.read_bytes()
             raw = gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
-            return read_delimited(raw, path.name, header, style)
+            return read_text(raw, path.name, header, style)
         if kind in EXCEL:  # cells as text, so that they are read by the same rules
             sheet = pl.read_excel(path, has_header=False, infer_schema_length=0)
-            return read_delimited(sheet.write_csv(include_header=False).encode(), path.name, header, style)
+            return read_frame(sheet, path.name, header, replace(style, known="."), [sheet.width])
         frame = pl.read_parquet(path) if kind in PARQUET else pl.read_ipc(path)
     except IsoPursuitError:
         raise
@@ -177,7 +219,7 @@ def _load_columns(path: Path, kind: str, header: bool | None, style: Style) -> C
     return Columns(rest.columns, rest.get_columns(), index, (), note)
 
 
-def _check_array(array: NDArray[Any], path: Path) -> None:
+def _check_array(array: Array, path: Path) -> None:
     if array.ndim != 2:
         raise ShapeError(f"{path.name} contains an array of {array.ndim} dimensions {array.shape}; expected a table.")
     if array.dtype.kind not in "biuf":
@@ -193,42 +235,37 @@ def _from_columns(read: Columns, columns: Sequence[str] | None, dropped: Sequenc
     if height == 0:
         raise ShapeError(f"The file is empty: it has {height} rows and {len(read.names)} columns.")
     used, notes = _used(read.names, columns, dropped, label)
-    numeric: dict[str, pl.Series] = {}
-    text: dict[str, pl.Series] = {}
-    for name, j in used.items():
-        one = read.series[j]
-        (numeric if one.dtype.is_numeric() or one.dtype == pl.Boolean else text)[name] = one
-    about: dict[str, str] = {}
-    for name, one in list(text.items()):
-        found, about[name] = as_signed_numbers(name, one, read.style)
-        if found is not None:
-            numeric[name] = found
-            notes += (about.pop(name),)
-            del text[name]
-    numeric = {name: numeric[name] for name in used if name in numeric}
-    example = next((str(value) for one in text.values() for value in one.drop_nulls().head(1)), "nothing")
-    if columns is not None and text:
-        raise DataTypeError(f"Column {next(iter(text))!r} is not numeric: it contains {example!r}. Choose others.")
+    numeric: dict[str, pl.Series]
+    about: dict[str, str]
+    frame = pl.DataFrame([read.series[j].alias(name) for name, j in used.items()])
+    if read.style is None:  # the file knows which columns are numbers
+        kinds = {name: kind.is_numeric() or kind == pl.Boolean for name, kind in frame.schema.items()}
+        numeric = {name: frame[name].cast(pl.Float64) for name, number in kinds.items() if number}
+        about = {name: as_text(frame[name]) for name, number in kinds.items() if not number}
+    else:
+        numeric, about, further = read_columns(frame, read.style)
+        notes += further
+    example = next((str(value) for name in about for value in frame[name].drop_nulls().head(1)), "nothing")
+    if columns is not None and about:
+        raise DataTypeError(f"Column {next(iter(about))!r} is not numeric: it contains {example!r}. Choose others.")
     if not numeric:
         raise DataTypeError(
             f"No column is numeric; the columns are {listed(read.names)}, and the first contains {example!r}. Check "
             "the file's separator, and that the numbers start directly below one line of names."
         )
     notes = read.notes + notes
-    if text:
-        unique = next(
-            (name for name, one in text.items() if about[name] == name and one.n_unique() == height > 1), None
-        )
-        if label is None and read.index is None and unique is not None:
+    if about:
+        unique = next((name for name, note in about.items() if note == name and frame[name].is_unique().all()), None)
+        if label is None and read.index is None and unique is not None and height > 1:
             about[unique] = f"{unique} (--label {unique} names the rows by it)"
         notes += (f"left out, not numeric: {listed(about.values())}.",)
     values = np.empty((height, len(numeric)))
     for j, one in enumerate(numeric.values()):
-        values[:, j] = (one if one.dtype == pl.Float64 else one.cast(pl.Float64)).to_numpy()
+        values[:, j] = one.to_numpy()
     rows = read.index or [f"row {i}" for i in range(height)]
     if label is not None:
         named = read.series[read.names.index(label)]
-        rows = [rows[i] if value is None else str(value) for i, value in enumerate(named)]
+        rows = [rows[i] if value is None else str(value).strip(' "') for i, value in enumerate(named)]
     if read.index is not None:
         notes += (read.index_note if label is None else "left out, the unnamed index.",)
     if len(set(rows)) < height:
