@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import on_host
-from isopursuit._core.linalg import EPS, LOOSE, spectrum
+from isopursuit._core.linalg import EPS, LOOSE, on_host, spectrum
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_spectral_loss

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import namespace, on_host
+from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, loss_above, loss_below, to_loss
 from isopursuit.search._swap import SwapKernel

@@ -25,8 +25,7 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import namespace, on_host
-from isopursuit._core.linalg import EPS
+from isopursuit._core.linalg import EPS, namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import LARGEST
 from isopursuit.errors import NonFiniteError, RangeError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import on_host
+from isopursuit._core.linalg import on_host
 from isopursuit._core.types import Array, Indices
 
 
