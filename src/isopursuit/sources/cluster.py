@@ -12,7 +12,8 @@ from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
 from isopursuit.sources.arrays import precision
-from isopursuit.sources.tasks import Screen, Task
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import Task
 
 QUOTA = 4  # a block of a cluster may send this many times its share of the columns to load (chosen: blocks may differ)
 

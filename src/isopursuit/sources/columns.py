@@ -21,7 +21,8 @@ from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, with
 from isopursuit.errors import DataTypeError, FileError, ParameterError, RankError, ShapeError, unknown_option
 from isopursuit.sources.arrays import ArraySource, FileSource, mapped_file
 from isopursuit.sources.moments import Lengths, Moments, Summed
-from isopursuit.sources.tasks import BadEntries, Screen, Screened, Source, Transform
+from isopursuit.sources.screening import Screen, Screened
+from isopursuit.sources.tasks import BadEntries, Source, Transform
 
 Vectors = Literal["columns", "rows"]
 

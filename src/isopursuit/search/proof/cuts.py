@@ -1,6 +1,6 @@
 """Cuts that exclude columns, or pairs of columns, from every subset better than the incumbent.
 
-One pass evaluates those of all columns. Each bound is a sum over a subset S ⊇ S', with S' included and m columns missing:
+One pass evaluates all columns. Each bound is a sum over a subset S ⊇ S', with S' included and m columns missing:
 
     l(S) ≥ base + Σ_{p ∈ S∖S'} score_p        for every S better than the incumbent.
 
@@ -40,9 +40,7 @@ from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import Relaxation, spread
-from isopursuit.search.passes import pieces, usable
-from isopursuit.sources.tasks import Transform, on_same_device
-from isopursuit.sources.topk import TopK
+from isopursuit.sources.tasks import TopK, Transform, on_same_device, pieces, usable
 
 ROUNDING = 1e-12  # rounding error of a cut, relative to its terms (chosen: far above eps)
 HUGE = 1e150  # larger squared lengths are replaced by this, so that their squares do not overflow (derived)
