@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import namespace, on_host
+from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import (
     CONVEX_EXPONENT,
@@ -53,10 +53,9 @@ from isopursuit.loss.penalty import (
     to_loss,
 )
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.passes import OutOfTimeError, pieces, usable
 from isopursuit.search.settings import BATCH, WORK
-from isopursuit.sources.tasks import Screen, Transform, on_same_device
-from isopursuit.sources.topk import TopK, copied_rows
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import OutOfTimeError, TopK, Transform, copied_rows, on_same_device, pieces, usable
 
 
 @dataclass(frozen=True)
