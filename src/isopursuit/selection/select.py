@@ -145,8 +145,8 @@ def select(
     `Selection.reason` says why.
 
     1. "exact", for at most half of the time limit and, unless `gap` is given, 4e8 / (n P D²) nodes of its tree at n
-       points. It gives up after a tenth of them if the tree only grows. If that tenth is less than 100 nodes, only the
-       root is bounded; if it is less than one, "exchange" runs at once.
+       points. It gives up after a tenth of them if the tree only grows. If that tenth is less than 100 nodes, it has
+       only these and ends as soon as a gap of 0.01 is proved; if it is less than one, "exchange" runs at once.
     2. "exchange", with the lower bound that is known. It ends earlier if `gap` is not given and kicks have stopped to
        help. At many points "exact" continues instead.
 
@@ -226,7 +226,7 @@ def _stop_note(search: Search, time_limit: float | None, gap: float | None, aske
     if search.status == "interrupted":
         return ("the callback ended the search." if asked else "an interrupt (Ctrl-C) ended the search.",)
     if search.status == "gap" and gap is None:
-        return ("a short search found no proof, but a loss within 1 % of the lower bound; gap=0 looks for a proof.",)
+        return ("a short search found no proof, but a loss within 1 % of its bound; method='exact' looks for one.",)
     if search.status != "time" or time_limit is None:
         return ()
     return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)

@@ -186,7 +186,7 @@ def stability(
     time_limit : float, optional
         Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
     gap : float, optional
-        As in `select`. With a gap above 0, columns also differ between resamples because searches stop early.
+        As in `select`. Columns also differ between resamples if searches end without a proof, which a note counts.
     callback : callable, optional
         Called with the number of finished resamples and of all; return True to stop.
 
@@ -245,7 +245,7 @@ def stability(
             notes += (f"an interrupt (Ctrl-C) ended the call after {done} of {resamples} resamples.",)
             break
         picks.append(found.indices)
-        proved += found.status in ("optimal", "gap")
+        proved += found.status == "optimal"
     if not picks and failed:
         raise RankError(
             f"In none of {failed} resamples of {n} rows were {k} columns independent and allowed: a resample has about "
