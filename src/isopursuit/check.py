@@ -5,10 +5,8 @@ file has only hints; all that is compared is computed from X here.
 
 **One inequality.** The loss of S is the sum of h(t) = (e^p + e^(1/p)) / 2e, p = t^(c/2), over the eigenvalues t_1 >=
 ... >= t_k of X_S'X_S. For any symmetric K with eigenvalues K_1 >= K_2 >= ..., any a >= 0, and all t_i in [low, high],
-
     loss(S) >= sum over S of x'Kx - sum over i <= k of f(K_i) - a log det(X_S'X_S),
     f(s) = max over t in [low, high] of s t - h(t) - a log t,
-
 as h(t_i) + a log t_i >= K_i t_i - f(K_i) by definition, and sum K_i t_i >= tr(K X_S X_S') (von Neumann). A better
 subset has h(t_i) < bound - (k - 1), which gives low and high. Let C be the j chosen columns of a node, T the m = k - j
 others, R the triangle of C, and Z what is orthogonal to C: log det(X_S'X_S) = sum of log R_ii^2 + log det(Z_T'Z_T).
@@ -26,14 +24,13 @@ bound does, or if it is enumerated; else two nodes replace it, the subsets with 
 end no node is left. An enumeration adds one column r after another to sets of the columns of T, in the order of their
 scores. A set is left out if its bound reaches `bound`, where log det(W_T'W_T) is at most that of the set plus log |w|^2
 of the others (Fischer), or if the matrix of interlacing is not positive definite on it. Both need v'Gv for v = (b, -1)
-and any b: r multiplies det G by at most this, and G is not positive definite if it is negative. The losses of complete
-sets are computed.
+and any b: r multiplies det G by at most this, and G is not positive definite if it is negative.
 
 **Rounding.** U = 2^-53. A sum of n products has an error of at most n U times the sum of their magnitudes; exp, log,
 sqrt and power are assumed to be within 8 U. Nothing is assumed of QR and eigh: if ||Q'Q - I|| <= d is measured,
-singular values of Q'X are within 1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s (Ostrowski).
-Errors of columns, a share r of the least singular value, change a loss by a share of at most 1.2 c log(2e bound) r:
-`cutoff` is above `bound` by that. On a cell of width w, h + a log is above its chord minus w^2/8 max (h + a log)''.
+squared singular values of Q'X are within 1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s
+(Ostrowski). Errors of columns, a share r of the least singular value, change a loss L by at most c log(2e L) r L, as
+|t h'(t)| <= (c/2) max(p, 1/p) h. On a cell of width w, h + a log is above its chord minus w^2/8 max (h + a log)''.
 Other errors are subtracted from bounds.
 """
 
@@ -114,7 +111,7 @@ class Envelope:
         slopes = self.slopes[np.clip(np.searchsorted(self.t, e) - 1, 0, len(self.slopes) - 1)]
         s = slopes[:, :k] + defect * np.abs(slopes[:, :k])  # f increases
         t, v = (vertices[np.searchsorted(self.slopes, s)] for vertices in (self.t, self.v))
-        return slopes, s * t - v + 4 * U * (np.abs(s) * t + np.abs(v)) + self.error
+        return slopes, s * t - v + 8 * U * (np.abs(s) * t + np.abs(v)) + self.error
 
 
 def spread(e: Any, k: int) -> Any:
@@ -127,7 +124,7 @@ def spread(e: Any, k: int) -> Any:
 
 def defect(Q: Any) -> Any:
     """Bounds on ||Q'Q - I|| of matrices (B, m, n)."""
-    return np.linalg.norm(Q.mT @ Q - np.eye(Q.shape[2]), axis=(1, 2)) * (1 + 1e-12) + Q.shape[1] * Q.shape[2] * U
+    return np.linalg.norm(Q.mT @ Q - np.eye(Q.shape[2]), axis=(1, 2)) * (1 + 1e-9) + Q.shape[1] * Q.shape[2] * U
 
 
 def log_eigenvalues(A: Any) -> tuple[Any, Any]:
@@ -160,12 +157,15 @@ class Tree:
         closed = bound <= self.k or not allowed[include].all()  # no loss is below k
         largest = np.sort(squares[allowed])[-self.k :]
         self.longest, trace = float(largest.max(initial=0.0)), float(largest.sum()) * (1 + 1e-9)
-        # what a rotation changes: Q'Q - I, and the rotated columns relative to the least singular value
+        # what a rotation changes: Q'Q - I, and the columns relative to the least singular value, here and of the subset
         self.defect, self.stray = (16 * D**1.5 + 2 * D**2) * U, 8 * D**1.5 * U
-        change = error + self.defect + (self.stray + error) * np.sqrt(trace / low)
+        worst, size = max(bound, header["loss"], 1), max(trace, float(squares[header["subset"]].sum()))
+        least = np.exp(least_log(worst - self.k + 1, self.c))
+        change = error + self.defect + (self.stray + error) * np.sqrt(size / least)
         if not change < MOST_CHANGE:
             raise RefusedError("Rounding is too large compared with the least singular value of a better subset.")
-        self.cutoff = bound * (1 + 1.2 * self.c * math.log(2 * math.e * max(bound, 1)) * change)
+        share = 1.2 * self.c * math.log(2 * math.e * worst) * change + 4 * U
+        self.cutoff = bound * (1 + share)
         self.low, high = low * (1 - 1e-9), min(high, max(trace, 2 * low)) * (1 + 1e-9)
         self.envelope = Envelope(self.c, self.a, self.low, high)
         allowed[include] = False
@@ -177,7 +177,8 @@ class Tree:
         self.open: list[list[tuple[Any, Any, Any]]] = [[] for _ in range(self.k + 1)]
         self.open[j] += [] if closed else [(include, candidates[first[first >= j] - j], None)]
         self.nodes, self.tried, self.margin = 0, 0, math.inf
-        least, self.loss = (float(bound[0]) for bound in self.losses(np.array([header["subset"]])))
+        least, most = (float(side[0]) for side in self.losses(np.array([header["subset"]])))
+        least, self.loss = least * (1 - share), most * (1 + share)
         if not header["loss"] * (1 - 1e-10) <= least <= self.loss <= header["loss"] * (1 + 1e-10):
             raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
 
