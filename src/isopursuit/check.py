@@ -27,11 +27,10 @@ matrix of interlacing is not positive definite on it. Both need v'Gv for v = (b,
 det G by at most this, and G is not positive definite if it is negative.
 
 **Rounding.** U = 2^-53. A sum of n products has an error of at most n U times the sum of their magnitudes; exp, log,
-sqrt and power are assumed to be within 8 U. Nothing is assumed of QR and eigh: if ||Q'Q - I|| <= d is measured,
-squared singular values of Q'X are within 1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s
-(Ostrowski). Errors of columns, a share r of the least singular value, change a loss L by at most c log(2e L) r L, as
-|t h'(t)| <= (c/2) max(p, 1/p) h. On a cell of width w, h + a log is above its chord minus w^2/8 max (h + a log)''.
-Other errors are subtracted from bounds.
+sqrt and power are assumed to be within 8 U. If ||Q'Q - I|| <= d is measured, squared singular values of Q'X are within
+1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s (Ostrowski). Errors of columns, a share r of
+the least singular value, change a loss L by at most c log(2e L) r L, as |t h'(t)| <= (c/2) max(p, 1/p) h. On a cell of
+width w, h + a log is above its chord minus w^2/8 max (h + a log)''. Other errors are subtracted from bounds.
 """
 
 # pyright: reportUnknownVariableType=false
@@ -101,8 +100,8 @@ class Envelope:
             while (slope := (value - hull[-1][1]) / (at - hull[-1][0])) <= hull[-1][2]:
                 hull.pop()
             hull.append((at, value, slope))
-        self.t, self.v, slopes = np.array(hull).T
-        self.slopes = slopes[1:]
+        self.t, self.v, self.slopes = np.array(hull).T
+        self.slopes = self.slopes[1:]
         # a vertex that rounding leaves out, or whose neighbour is taken: each costs at most 16 U max |v|
         self.error = 16 * U * len(t) * float(np.abs(v).max())
 
@@ -186,10 +185,9 @@ class Tree:
         """The next nodes: the longest-chosen `most` of one length, or all of the least length."""
         full = [some for some in reversed(self.open) if len(some) >= self.most]
         some = next(some for some in full + self.open if some)
-        taken = some[-self.most :]
+        chosen, candidates, notes = zip(*some[-self.most :], strict=True)
         del some[-self.most :]
-        self.nodes += len(taken)
-        chosen, candidates, notes = zip(*taken, strict=True)
+        self.nodes += len(chosen)
         candidates, real = padded(candidates)
         return SimpleNamespace(chosen=np.array(chosen, np.int64), candidates=candidates, real=real, notes=notes)
 
@@ -296,8 +294,8 @@ class Tree:
         roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.maximum(np.linalg.norm(Z, axis=2), 1e-150)
         stray = cuts.rounding[rows, None] / lengths
         # of a cosine: the errors of both columns, of D products, and of two lengths
-        error = (2 * stray + stray**2 + (D + 16) * U)[:, :, None]
-        error = np.maximum(error, error.mT)
+        error = 2 * stray + stray**2 + (D + 16) * U
+        error = np.maximum(error[:, :, None], error[:, None, :])
         cosines = (Z @ Z.mT) / (lengths[:, :, None] * lengths[:, None, :])
         inertia = (Y @ Y.mT - cuts.low[rows, None, None] * (A @ A.mT)) / (roots[:, :, None] * roots[:, None, :])
         able, value = np.triu(~(np.abs(inertia) >= 1 + 16 * U), 1), cuts.base[rows, None] + scores
