@@ -19,8 +19,8 @@ from isopursuit._core.progress import shown
 from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, PerGroup, Unit
-from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
+from isopursuit.data.gram import from_gram
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import LARGEST_EXP, to_loss
