@@ -25,6 +25,7 @@ from isopursuit.data._matrix import as_matrix
 from isopursuit.data._units import DEFAULT_UNITS
 from isopursuit.errors import IsoPursuitError, ParameterError, RankError, ShapeError, unknown_option
 from isopursuit.loss.aggregate import as_aggregate
+from isopursuit.manifold._slopes import local_slopes
 from isopursuit.manifold._stages import Stages, Watch, stage_and_time
 from isopursuit.manifold.dictionary import Dictionary, Periodic, known_functions, unmarked_angles
 from isopursuit.manifold.differentials import Differentials, differentials
@@ -32,7 +33,6 @@ from isopursuit.manifold.dimension import MOST, DimensionScan
 from isopursuit.manifold.evidence import AGGREGATE, KICKS, REDRAWS, STARTS, check_points, gather_evidence
 from isopursuit.manifold.internal import describes_atoms, internal_coordinates, torsion_dictionary
 from isopursuit.manifold.result import Coordinates
-from isopursuit.manifold.slopes import local_slopes
 from isopursuit.manifold.tangent import POINTS, SHAPES, default_neighbours, tangent_spaces
 from isopursuit.molecules.shapes import torsion_shapes
 from isopursuit.molecules.trajectory import Trajectory, as_trajectory, open_atoms

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core import html
+from isopursuit._core.atomic import check_writable, write_whole
 from isopursuit._core.linalg import spectrum
-from isopursuit._core.outputs import check_writable, write_whole
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import LogLoss, loss_text, number, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.errors import ParameterError
@@ -35,7 +35,7 @@ GOOD, POOR = 2.0, 3.0
 
 
 @dataclass(frozen=True)
-class Coordinates(html.Shown):
+class Coordinates(Shown):
     """The answer of `find_coordinates`: a few functions as coordinates of a manifold.
 
     Attributes
@@ -368,11 +368,11 @@ class Coordinates(html.Shown):
         angle = self._periods is not None and np.isclose(self._periods[i], TURN)
         return f"± {np.degrees(self.spread[i]):.0f}°" if angle else f"± {number(float(self.spread[i]), 3)}"
 
-    def overview(self) -> html.Summary:
+    def overview(self) -> Summary:
         """What is shown of the answer."""
         scan = [] if self.scan is None else str(self.scan).splitlines()[:-1]  # the reason is in the summary
         heads = ("picked", ">moves", "best replacement (loss with it)")
-        return html.Summary(
+        return Summary(
             self.title, self.quality, [self.verdict], heads, self.rows, [*self.summary[1:], *scan], self.notes
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from isopursuit._core.text import LogLoss
 from isopursuit.manifold.result import Coordinates
-from isopursuit.show import _manifold_plots as plots
+from isopursuit.show import manifold_plots as plots
 from isopursuit.show._html import SIZE, draw_pictures, render, require_templates
 
 if TYPE_CHECKING:
