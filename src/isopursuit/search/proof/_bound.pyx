@@ -157,6 +157,8 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
 cdef void set_tangent(Node* node, Point* at) noexcept nogil:
     # F = tr q(M) - kappa (log det G_S' + log det N) and its tangent:
     # scores x' q'(M) x - kappa z' N^-1 z, base sum (q - q' e) + tr q'(M) M_S' - kappa (log det G_S' + log det N - m).
+    # For k columns log det Z'Z <= log det N + sum log z' N^-1 z (Hadamard), so that x' q'(M) x - kappa (1 + log z' N^-1 z),
+    # which is no less than the slope because log t <= t - 1, is a score too.
     # The tangent is taken at the computed eigenpairs, so their errors move the point of tangency but the bound stays
     # valid. The rotation's error is proportional to each column's length; the scores are lowered by its effect.
     cdef int D = node.D, m = node.m, width = D - node.k, first = D - node.problem.size, a, i
@@ -185,12 +187,14 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         if i >= node.open.n:
             at.base += t
             continue
-        at.moment[i] = at.g[i] = t
+        at.moment[i] = at.g[i] = at.score[i] = t
         if kappa > 0:
             length = dot(at.N + <size_t> i * width, at.N + <size_t> i * width, width)
             # errors of z relative to x, and of its coordinates
             error = ROTATION_ERROR * m * at.steepest * sqrt(square)
-            at.g[i] -= kappa * (length + error * (2 * sqrt(length) + error))
+            length += error * (2 * sqrt(length) + error)
+            at.g[i] -= kappa * length
+            at.score[i] -= kappa * (1 + log(fmax(length, 1e-300)))
     at.rounding = CUT_ERROR * magnitude
 
 
@@ -375,22 +379,22 @@ cdef bint line_search(Node* node, const int* working, int count, const double* s
     return False
 
 
-cdef void keep_tangent(Node* node, double least, double* cut_bound) noexcept nogil:
-    # Keep the tangent at the point as the node's cut if its bound is the best one; `least` is the least sum of its scores
+cdef void keep_cut(Node* node, double* cut_bound) noexcept nogil:
+    # Keep the scores at the point as the node's cut if their bound is the best one
     cdef Point* at = &node.here
-    cdef double bound = at.base + least - at.rounding
+    cdef double bound = at.base + smallest_allowed(node, at.score).sum - at.rounding
     if bound > cut_bound[0]:
         cut_bound[0] = bound
         node.open.base = at.base - at.rounding
-        memcpy(node.open.cut, at.g, node.open.n * sizeof(double))
+        memcpy(node.open.cut, at.score, node.open.n * sizeof(double))
 
 
 cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
-    # Minimize F over w by Newton steps on an active set; keep the best tangent as the node's cut. False if there is no bound.
+    # Minimize F over w by Newton steps on an active set; keep the best cut. False if there is no bound.
     cdef Candidates* open = &node.open
     cdef Point* at = &node.here
     cdef int count, attempt = 0, step, i, cap = node.capacity
-    cdef double gap, slope, limit, cut_bound = -INFINITY
+    cdef double gap, slope, limit, cut_bound = -INFINITY, tangent_bound = -INFINITY
     cdef double* H = node.newton
     cdef int* working = node.working
     cdef double* square = H + <size_t> cap * cap
@@ -411,9 +415,10 @@ cdef bint relax(Node* node, int steps, double tolerance) noexcept nogil:
         if node.split and node.problem.loss.kappas > 2 and step % 2 == 0:
             choose_kappa(node)
         least = smallest_allowed(node, at.g)
-        keep_tangent(node, least.sum, &cut_bound)
+        tangent_bound = fmax(tangent_bound, at.base + least.sum - at.rounding)
+        keep_cut(node, &cut_bound)
         limit = cutoff(node.problem)
-        gap = at.f - cut_bound
+        gap = at.f - tangent_bound
         if cut_bound >= limit or node.problem.stop[0] or gap < tolerance * (limit - cut_bound) or step == steps:
             break
         count = working_set(node, least.next, working)

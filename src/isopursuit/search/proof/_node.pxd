@@ -64,12 +64,13 @@ cdef struct Candidates:
 
 cdef struct Point:            # the relaxation at one w
     double f
-    double base               # base of its tangent, with scores g
+    double base               # base of its tangent, with slopes g, and of its cut, with scores `score`
     double log_det            # log det N(w)
     double rounding
     double steepest           # root of the largest eigenvalue of the inverse of N(w), or of its majorant
     double* w
     double* g
+    double* score
     double* moment            # x' q'(M) x
     double* Y                 # (n, D) coordinates in the eigenvectors of M(w)
     double* N                 # (n, D - k) with N N' = Z' N(w)^-1 Z, for the majorant of N(w) if size < D

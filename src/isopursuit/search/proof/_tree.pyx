@@ -85,8 +85,8 @@ cdef struct Task:
 
 cdef void lay_out(Point* point, double* memory, int n, int D, int k) noexcept nogil:
     point.w, point.g = memory, memory + n
-    point.moment = memory + 2 * n
-    point.N = memory + 3 * n
+    point.moment, point.score = memory + 2 * n, memory + 3 * n
+    point.N = memory + 4 * n
     point.Y = point.N + <size_t> n * (D - k)
     point.slopes = point.Y + <size_t> (n + D) * D
     point.e = point.slopes + D
@@ -103,7 +103,7 @@ cdef inline int capacity_of(int n, int D) noexcept nogil:
 
 
 cdef inline size_t point_size(int n, int D) noexcept nogil:
-    return <size_t> n * (3 + 2 * D) + D * D + 8 * D
+    return <size_t> n * (4 + 2 * D) + D * D + 8 * D
 
 
 cdef bint allocate(Task* task, int n) noexcept nogil:
