@@ -19,8 +19,8 @@ from isopursuit._core.progress import shown
 from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, PerGroup, Unit
-from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
+from isopursuit.data.gram import from_gram
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import LARGEST_EXP, to_loss
@@ -118,11 +118,10 @@ def select(
     time_limit : float, optional
         Seconds for the whole call. Default: 10; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
-        method="auto" finish earlier; "exact" continues until it has a proof.
+        method="auto" finish earlier; "exact" continues until then unless it has a proof.
     gap : float, optional
         Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
-        Default: a full proof if 4e7 / (n P D²) nodes of the search tree give one (about half a second), and after that
-        0.01: the loss is within 1 % of the lower bound. The verdict says which. Other methods than "auto": 0.
+        Default: 0, and for method="auto" 0.01 once the search has taken about half a second (see the notes below).
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
         the best subset so far.
@@ -132,8 +131,8 @@ def select(
         written. Calls shorter than half a second show nothing. rich draws it (extra `cli`).
     proof : path, optional
         Write what is proved to this file, which `check_proof` and the command `isopursuit check` can check. This needs
-        one matrix in memory and method "exact"; "auto" is then "exact". The file is written after the search, for which
-        half of the time limit is reserved.
+        one matrix, of which several copies fit in memory, and method "exact"; "auto" is then "exact". The file is
+        written after the search, for which half of the time limit is reserved.
 
     Returns
     -------
@@ -144,11 +143,12 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most half of the time limit and, unless `gap` is given, 4e8 / (n P D²) nodes of its tree at n
-       points. It gives up after a tenth of them if the tree only grows. If that tenth is less than 100 nodes, it has
-       only these and ends as soon as a gap of 0.01 is proved; if it is less than one, "exchange" runs at once.
-    2. "exchange", with the lower bound that is known. It ends earlier if `gap` is not given and kicks have stopped to
-       help. At many points "exact" continues instead.
+    1. "exact", for at most half of the time limit. After N = 4e7 / (n P D²) nodes of its tree at n points (about half a
+       second) it gives up if the tree only grows, and from then on a gap of 0.01 is enough. Unless `gap` is given, it
+       ends after 10 N nodes. If N < 100, it ends after N nodes, or once a gap of 0.01 is proved; if N < 1, "exchange"
+       runs at once. Many points have no second method: "exact" has all of the time limit, and 0.01 is enough after
+       50,000 pairs of columns.
+    2. "exchange", with the lower bound that is known. If `gap` is not given, it ends when kicks have stopped to help.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
     unit="median" unless a length of 1 has a meaning in your data.

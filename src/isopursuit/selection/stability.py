@@ -14,8 +14,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.html import Shown, Summary
 from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_options
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import listed, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import Array, Indices, Label, Labels, Method
@@ -186,7 +186,7 @@ def stability(
     time_limit : float, optional
         Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
     gap : float, optional
-        As in `select`. Columns also differ between resamples if searches end without a proof, which a note counts.
+        As in `select`. Unless it is 0, columns also differ between resamples because searches stop early.
     callback : callable, optional
         Called with the number of finished resamples and of all; return True to stop.
 
