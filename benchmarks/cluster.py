@@ -18,7 +18,8 @@ from dask.distributed import Client, LocalCluster, wait
 
 import isopursuit as ip
 from benchmarks.pages import BIG_DATA, command_text, save_row
-from isopursuit.sources.tasks import Screen, Transform
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import Transform
 
 D = 128
 

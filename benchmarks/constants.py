@@ -25,7 +25,8 @@ import isopursuit as ip
 from isopursuit.pursuit.inputs import Goal, as_options
 from isopursuit.pursuit.streamed import load_columns
 from isopursuit.sources.columns import Columns
-from isopursuit.sources.tasks import Screen, Transform
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import Transform
 
 PASSES, PURSUITS = "passes", "pursuits"
 CONSTANTS = {  # the factors that are tried, and on what

@@ -21,7 +21,8 @@ import numpy as np
 
 import isopursuit as ip
 from benchmarks.pages import BIG_DATA, command_text, save_row
-from isopursuit.sources.tasks import Screen, Transform
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import Transform
 
 BLOCK = 2**18
 KINDS = ("gauss", "unit", "heavy", "clusters")

@@ -15,8 +15,7 @@ from isopursuit.loss.penalty import LARGEST_LOG, log_isometry_loss
 from isopursuit.search import exact
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof import joint, prover, tree
-from isopursuit.search.proof.cuts import ColumnFilter
-from isopursuit.search.proof.pairs import compatible, roots
+from isopursuit.search.proof.cuts import ColumnFilter, compatible, roots
 from isopursuit.search.scan import BestAddition, SwapCandidates
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from isopursuit.loss.normalize import symmetric_normalize
 from isopursuit.sources import _screen
-from isopursuit.sources.tasks import Screen, Transform
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import Transform
 
 
 def symmetric(D, rng):

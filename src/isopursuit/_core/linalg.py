@@ -1,13 +1,18 @@
-"""Singular values, rank and row space of wide matrices, as arrays: nothing here validates."""
+"""Singular values, rank and row space of wide matrices, and NumPy or PyTorch for an array or a tensor.
+
+Nothing here validates.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from hashlib import blake2b
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from isopursuit._core.types import Array, Indices
@@ -148,3 +153,13 @@ def leading_directions(values: Array, k: int, without: Sequence[int]) -> tuple[A
         u, s, _ = np.linalg.svd(row_triangle(kept).T)
     gap = s[k - 1] - (s[k] if k < len(s) else 0.0)
     return fix_signs(u[:, :k]), EPS * float(s[0] / max(gap, EPS / LOOSE * s[0]))
+
+
+def namespace(array: Any) -> Any:
+    """The module that computes with an array: NumPy, or PyTorch for its tensors."""
+    return np if isinstance(array, np.ndarray) else import_module("torch")
+
+
+def on_host(array: Any) -> NDArray[Any]:
+    """An array, or a tensor on any device, as a NumPy array."""
+    return np.asarray(array if isinstance(array, np.ndarray) else array.cpu())

@@ -92,9 +92,8 @@ MethodName = Annotated[
     Method,
     typer.Option(
         metavar="NAME",
-        help="auto, two-stage, exact, exchange, greedy or brute. auto looks for a proof over all columns for up to ten "
-        "seconds, then among the columns that isometry pursuit keeps, and otherwise returns the best subset of an "
-        "exchange search with a bound.",
+        help="auto, two-stage, exact, exchange, greedy or brute. auto looks for a proof where that is quick, and "
+        "otherwise returns the best subset of an exchange search with a bound.",
         **one_of(Method),
     ),
 ]

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isopursuit._core.backend import namespace
-from isopursuit._core.linalg import spectrum
+from isopursuit._core.linalg import namespace, spectrum
 from isopursuit._core.options import as_exponent
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array

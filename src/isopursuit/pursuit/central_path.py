@@ -30,8 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from isopursuit._core.backend import on_host
-from isopursuit._core.linalg import EPS
+from isopursuit._core.linalg import EPS, on_host
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.pursuit.products import ColumnProducts
 from isopursuit.pursuit.truncated import STALE_TURNS, Point, Program, conjugate_gradients, curvature_of

@@ -37,8 +37,8 @@ def check_pursuit(X: Any, pursuit: Pursuit, c: float | None = 1.0) -> Certificat
     X : array_like (D, P) or data frame
         The matrix that was pursued.
     pursuit : Pursuit
-        Its answer: of `isometry_pursuit` with the paper's normalization, or of `basis_pursuit` without a target; not
-        with `k` or a penalty. Only `coefficients` and `dual` are read.
+        Its answer: of `isometry_pursuit`, or of `basis_pursuit` without a target; not with `k` or a penalty. Only
+        `coefficients` and `dual` are read.
     c : float or None
         The exponent of the normalization, as in `isometry_pursuit`; None if columns are compared as they are, as in
         `basis_pursuit`.

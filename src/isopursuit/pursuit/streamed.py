@@ -1,7 +1,7 @@
 """The pursuit over a source of columns: solve a few columns, make a pass that loads the worst violators, and repeat.
 
 The first columns are a sample or, if there are far more columns than D², the longest normalized columns of all. Each
-pass loads the columns of largest σ (sources/tasks.py). Once f(w) − lower bound < σ² for all columns that were not
+pass loads the columns of largest σ (sources/screening.py). Once f(w) − lower bound < σ² for all columns that were not
 loaded, no optimal solution uses any of those, and the others are an ordinary problem in memory. Its dual point ν
 satisfies ‖νᵀx_p‖ ≤ √q_p + √((f(w) − dual) x_pᵀM⁻¹x_p) < 1 on every column that was not loaded, by the same inequality.
 So its certificate is valid over all columns without another pass.
@@ -28,7 +28,7 @@ from isopursuit.pursuit.rectangular import RectangularDesign
 from isopursuit.pursuit.working_set import goal_of_a_part, solve, solve_by_parts, solve_design
 from isopursuit.results import Certificate, Effort, Pursuit, relative_gap
 from isopursuit.sources.columns import MEMORY, Columns
-from isopursuit.sources.tasks import Listed, Screen, Screened
+from isopursuit.sources.screening import Listed, Screen, Screened
 
 # entries of X from which on an array is pursued like a source (measured: 24 × 10,000 takes 0.78 times as long; both
 # take the same time at 64 × 20,000 and 48 × 200,000)

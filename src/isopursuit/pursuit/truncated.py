@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from isopursuit._core.backend import on_host
+from isopursuit._core.linalg import on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.pursuit import _sweep
 from isopursuit.pursuit.products import ColumnProducts, HostProducts, Single

@@ -36,7 +36,7 @@ from isopursuit.search.settings import (
     STARTS,
     TRIAL_WORK,
 )
-from isopursuit.sources.topk import TopK
+from isopursuit.sources.tasks import TopK
 
 
 def exchange(pool: Pool, limits: Limits) -> Search:

@@ -29,14 +29,12 @@ from isopursuit.loss.penalty import STATED, least_log_spectral_loss, log_spectra
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, SearchOutcome
 from isopursuit.search.largest import first_allowed, largest
-from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.rules import Rules
 from isopursuit.search.scan import Lengths
 from isopursuit.search.settings import RESIDENT
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns
-from isopursuit.sources.tasks import Task, Transform
-from isopursuit.sources.topk import TopK
+from isopursuit.sources.tasks import OutOfTimeError, Task, TopK, Transform, fold_until
 
 
 @dataclass(eq=False, kw_only=True)

@@ -35,13 +35,13 @@ from isopursuit.loss.aggregate import SUM, Aggregate, as_aggregate
 from isopursuit.pursuit.programs import isometry_pursuit
 from isopursuit.results import Pursuit, Search
 from isopursuit.search.largest import largest
-from isopursuit.search.passes import OutOfTimeError, fold_until
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
 from isopursuit.search.rules import Rules, as_rules
 from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
+from isopursuit.sources.tasks import OutOfTimeError, fold_until
 
 SPECTRUM_SAMPLE = 1000  # about as many columns show which directions carry the data (chosen: at most 0.2 s)
 # what needs the columns in memory, as the first words of a message

@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import on_host
-from isopursuit._core.linalg import EPS, LOOSE, spectrum
+from isopursuit._core.linalg import EPS, LOOSE, on_host, spectrum
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.loss.aggregate import SUM, Aggregate
 from isopursuit.loss.penalty import log_spectral_loss
 from isopursuit.search.local import swap_kernel
-from isopursuit.search.passes import pieces, usable
 from isopursuit.search.settings import BATCH, SLACK, TIE
-from isopursuit.sources.tasks import Transform
+from isopursuit.sources.tasks import Transform, pieces, usable
 
 NEAREST = 5  # replacements kept for each picked column (chosen: a short list for the reader)
 CLEAR = 1e-6  # unit-length columns with a least singular value above this are independent (chosen: far above rounding)

@@ -39,14 +39,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import namespace, on_host
+from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, loss_above, loss_below, to_loss
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.passes import OutOfTimeError, pieces, usable
 from isopursuit.search.settings import BATCH, SLACK, TIE
-from isopursuit.sources.tasks import Screen, Transform, on_same_device
-from isopursuit.sources.topk import TopK, copied_rows
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import OutOfTimeError, TopK, Transform, copied_rows, on_same_device, pieces, usable
 
 FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
 MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)

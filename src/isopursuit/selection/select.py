@@ -121,8 +121,7 @@ def select(
         method="auto" finish earlier; "exact" continues until it has a proof.
     gap : float, optional
         Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
-        Default: a full proof if 4e7 / (n P D²) nodes of the search tree give one (about half a second), and after that
-        0.01: the loss is within 1 % of the lower bound. The verdict says which. Other methods than "auto": 0.
+        Default: 0, and for method="auto" 0.01 once the search has taken about half a second (see the notes below).
     callback : callable, optional
         Called with a `SearchProgress` about ten times a second and whenever the loss falls. Return True to stop with
         the best subset so far.
@@ -144,11 +143,11 @@ def select(
     method="auto" tries the following in order. `Selection.method` names the method that gave the answer, and
     `Selection.reason` says why.
 
-    1. "exact", for at most half of the time limit and, unless `gap` is given, 4e8 / (n P D²) nodes of its tree at n
-       points. It gives up after a tenth of them if the tree only grows. If that tenth is less than 100 nodes, only the
-       root is bounded; if it is less than one, "exchange" runs at once.
-    2. "exchange", with the lower bound that is known. It ends earlier if `gap` is not given and kicks have stopped to
-       help. At many points "exact" continues instead.
+    1. "exact", for at most half of the time limit. After N = 4e7 / (n P D²) nodes of its tree at n points (about half a
+       second) it gives up if the tree only grows, and from then on a gap of 0.01 is enough. Unless `gap` is given, it
+       ends after 10 N nodes. If N < 100, only the root is bounded; if N < 1, "exchange" runs at once. Many points have
+       no second method: "exact" has all of the time limit, and 0.01 is enough after 50,000 pairs of columns.
+    2. "exchange", with the lower bound that is known. If `gap` is not given, it ends when kicks have stopped to help.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
     unit="median" unless a length of 1 has a meaning in your data.

@@ -186,7 +186,7 @@ def stability(
     time_limit : float, optional
         Seconds for the whole call. When they are over, the resamples so far are the answer, with a note.
     gap : float, optional
-        As in `select`. With a gap above 0, columns also differ between resamples because searches stop early.
+        As in `select`. Unless it is 0, columns also differ between resamples because searches stop early.
     callback : callable, optional
         Called with the number of finished resamples and of all; return True to stop.
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
-from isopursuit.sources.blocks import precision
-from isopursuit.sources.tasks import Screen, Task
+from isopursuit.sources.arrays import precision
+from isopursuit.sources.screening import Screen
+from isopursuit.sources.tasks import Task
 
 QUOTA = 4  # a block of a cluster may send this many times its share of the columns to load (chosen: blocks may differ)
 

@@ -19,10 +19,10 @@ from isopursuit.data._matrix import LARGEST, RANK_SHARE, RANK_SPEED
 from isopursuit.data._tables import EXCEL, TEXT
 from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
 from isopursuit.errors import DataTypeError, FileError, ParameterError, RankError, ShapeError, unknown_option
-from isopursuit.sources.arrays import ArraySource, FileSource
-from isopursuit.sources.blocks import mapped_file
+from isopursuit.sources.arrays import ArraySource, FileSource, mapped_file
 from isopursuit.sources.moments import Lengths, Moments, Summed
-from isopursuit.sources.tasks import BadEntries, Screen, Screened, Source, Transform
+from isopursuit.sources.screening import Screen, Screened
+from isopursuit.sources.tasks import BadEntries, Source, Transform
 
 Vectors = Literal["columns", "rows"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.backend import on_host
+from isopursuit._core.linalg import on_host
 from isopursuit._core.types import Array
 from isopursuit.sources.tasks import BadEntries, SameTask, Transform, on_same_device, pieces
 

@@ -1,49 +1,27 @@
-"""Sources and tasks: what a source must have, and a computation on every block of columns in one pass, merged.
-
-A column enters the convex program as s·z, z = A (a∘x − b), with s its normalized length over its length. At weights
-with M = Σ w x xᵀ, K = M⁻¹ and F = Yᵀ K (F = K for isometry pursuit), one pass computes
-
-    √q = s‖F z‖,        leverage k = s² zᵀK z,        σ = (√q − 1)/√k.
-
-If σ > 0, an exact coordinate step on the column decreases f by σ². If σ < 0, the column is in no optimal solution once
-f(w) − min f < σ² (design.py, `Evaluation.tied`). So the columns with the largest σ are loaded, and the largest σ of the
-others shows whether a relevant column was missed.
-
-**Rounding.** With u the unit roundoff of the block's precision, z rounded once, F rounded once and a sum of D
-products in any order, |fl(F z) − F z| ≤ γ |F||z| componentwise, γ = (D+2)u / (1 − (D+2)u). Lengths, s and sums of
-squares are float64. Hence |√q̂ − √q| ≤ η = γ ‖|F|‖₂ s‖z‖, and |k̂ − k| ≤ δ = γ ‖|K|‖₂ s²‖z‖². Every column is
-reported with its worst-case values √q̂ + η and (√q̂ + η − 1)/√(k̂ + δ). Columns of float32 data for which η could be
-decisive are computed again in float64, on the same device.
-"""
+"""Passes: what a source must have, a task that is computed on every block of columns, and the merge of its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self, cast
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isopursuit._core.backend import namespace, on_host
-from isopursuit._core.linalg import EPS
+from isopursuit._core.clock import Clock
+from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._matrix import LARGEST
 from isopursuit.errors import NonFiniteError, RangeError
 from isopursuit.loss.normalize import log_lengths
-from isopursuit.sources import _screen
-from isopursuit.sources.topk import TopK, copied_rows, true
 
-LARGEST_SINGLE = 1e30  # lengths above this or below its inverse are computed again in float64 (derived: limit is 1e38)
-# √q is computed again in float64 if it is above 1 by less than this many rounding errors (derived: then q − 1 has two
-# digits where it is not)
-UNDECIDED = 100.0
-LEAST_QUOTA = 256  # columns that every block of a cluster may send (derived: as many as are screened at once)
 SHOWN = 5  # entries that are not finite in a message (chosen)
 # entries of columns that are transformed at once (measured by benchmarks.constants: a quarter takes as long, four times
 # as many 1.2 times as long)
 PIECE = 2**18
 DEVICE_PIECE = 2**26  # the same on a device (derived: half a GB of float64)
+WORK = 2**28  # multiplications between two checks of the clock (derived: a few hundredths of a second)
 
 
 class Task(Protocol):
@@ -90,6 +68,10 @@ class SameTask:
     def after(self, answer: Any) -> Self:
         """The same task."""
         return self
+
+
+class OutOfTimeError(Exception):
+    """A pass would end after the time limit. Threads that read blocks raise it; `Pool.ask` turns it into a value."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +141,96 @@ def doubled(values: Any) -> Any:
     return np.asarray(values, dtype=np.float64) if isinstance(values, np.ndarray) else values.double()
 
 
-def pieces(block: Any, transform: Transform) -> Iterator[tuple[int, Any]]:
-    """The block's columns after the transform, a few at a time and on their device: (first, (D, m)), float64."""
-    width = max((PIECE if isinstance(block, np.ndarray) else DEVICE_PIECE) // block.shape[0], 256)
+def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[tuple[int, Any]]:
+    """The block's columns after the transform, a few at a time and on their device: (first, (D, m)).
+
+    They are float64 if `exact`; otherwise they keep the precision of the block and the transform.
+    """
+    host = isinstance(block, np.ndarray)
+    width = max((PIECE if host else DEVICE_PIECE) // block.shape[0], 256)
     for start in range(0, block.shape[1], width):
-        yield start, transform.apply(doubled(block[:, start : start + width]))
+        some = block[:, start : start + width]
+        yield start, transform.apply(doubled(some) if exact or not host else some)
+
+
+def usable(squares: Array, first: int, excluded: Indices) -> NDArray[np.bool_]:
+    """Which columns are not zero and not in `excluded` (sorted numbers)."""
+    some = np.asarray(squares > LARGEST**-2)
+    a, b = np.searchsorted(excluded, [first, first + len(squares)])
+    some[excluded[a:b] - first] = False
+    return some
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The columns with the largest keys, at most `room` of them after `trimmed`.
+
+    `parts` are (numbers, keys, values) of shapes (m,), (m,) and (m, D₀). `left` is the largest key of a dropped column.
+    """
+
+    room: int
+    parts: tuple[tuple[Indices, Array, NDArray[Any]], ...]
+    left: float = -np.inf
+
+    @classmethod
+    def pick(cls, block: Any, first: int, which: Any, keys: Any, room: int, bar: float) -> TopK:
+        """Copy to the host those columns `which` of a block (None: all) that have the largest keys above the bar."""
+        above = true(keys > bar)
+        left = bar if len(above) < len(keys) else -np.inf
+        if len(above) > room:
+            kept, left = largest(keys[above], room)
+            above = above[kept]
+        some = above if which is None else which[above]
+        return cls(room, ((first + on_host(some), on_host(keys[above]), copied_rows(block, some)),), left)
+
+    @property
+    def count(self) -> int:
+        """The number of columns."""
+        return sum(len(keys) for _, keys, _ in self.parts)
+
+    @property
+    def bar(self) -> float:
+        """A lower bound on the keys that can still be among the largest, if it is cheap to compute."""
+        full = len(self.parts) == 1 and self.count >= self.room
+        return float(self.parts[0][1].min(initial=np.inf)) if full else -np.inf
+
+    def joined(self, other: TopK) -> TopK:
+        """Both together; columns are dropped once there are more than twice `room`."""
+        both = TopK(self.room, self.parts + other.parts, max(self.left, other.left))
+        return both.trimmed() if both.count > 2 * self.room else both
+
+    def trimmed(self) -> TopK:
+        """One part with at most `room` columns."""
+        if len(self.parts) == 1 and self.count <= self.room:
+            return self
+        indices = np.concatenate([part[0] for part in self.parts])
+        keys = np.concatenate([part[1] for part in self.parts])
+        kept, left = (np.arange(len(keys)), -np.inf) if len(keys) <= self.room else largest(keys, self.room)
+        values = np.empty((len(kept), self.parts[0][2].shape[1]), dtype=self.parts[0][2].dtype)
+        starts = np.cumsum([0, *(len(part[1]) for part in self.parts)])
+        places = np.searchsorted(kept, starts)
+        for (_, _, part), start, a, b in zip(self.parts, starts, places, places[1:], strict=False):
+            values[a:b] = part[kept[a:b] - start]
+        return TopK(self.room, ((indices[kept], keys[kept], values),), max(self.left, left))
+
+
+def copied_rows(block: Any, columns: Any) -> NDArray[Any]:
+    """Some columns of an array or a tensor, (m, D₀), on the host."""
+    return np.ascontiguousarray(on_host(block[:, columns].T))
+
+
+def true(mask: Any) -> Any:
+    """The indices at which a mask (array or tensor) is True."""
+    return np.flatnonzero(mask) if isinstance(mask, np.ndarray) else mask.nonzero()[:, 0]
+
+
+def largest(keys: Any, room: int) -> tuple[Any, float]:
+    """The ascending indices of the `room` largest keys, and the largest of the other keys."""
+    if isinstance(keys, np.ndarray):
+        order = np.argpartition(-keys, room)
+        return np.sort(order[:room]), float(keys[order[room]])
+    values, order = keys.topk(room + 1)
+    return order[:room].sort().values, float(values[room])
 
 
 @dataclass(frozen=True)
@@ -210,184 +277,40 @@ class BadEntries:
 
 
 @dataclass(frozen=True)
-class Screened:
-    """The result of one pass: bounds over all columns, and the columns to load.
+class _WithClock:
+    """A task that checks the clock between parts of a block and raises `OutOfTimeError`."""
 
-    Attributes
-    ----------
-    zero, short : int
-        Numbers of columns that are zero, and nonzero but too short to be squared.
-    top : float
-        No column has √q above this.
-    longest : float
-        The largest logarithm of a normalized length.
-    largest : TopK
-        The columns of largest σ; no other column has σ above `largest.left`.
-    bad : BadEntries
-        Entries that are not finite.
-    """
+    task: Task
+    clock: Clock
 
-    zero: int
-    short: int
-    top: float
-    longest: float
-    largest: TopK
-    bad: BadEntries = BadEntries()
+    def __call__(self, block: Any, first: int) -> Any:
+        """The task's answer for one block."""
+        work = getattr(self.task, "work", block.shape[0] ** 3)  # multiplications for a column
+        width = max(WORK // work, 128)
+        answer: Any = None
+        for start in range(0, block.shape[1], width):
+            if self.clock.expired:
+                raise OutOfTimeError
+            found = (self.task if answer is None else self.task.after(answer))(
+                block[:, start : start + width], first + start
+            )
+            answer = found if answer is None else self.task.merge(answer, found)
+        return answer
 
+    def merge(self, one: Any, other: Any) -> Any:
+        """As the task."""
+        return self.task.merge(one, other)
 
-@dataclass(frozen=True)
-class Screen:
-    """One pass with the inverse K, as described above.
-
-    `room` columns with the largest σ are loaded, where K is most wrong. Columns whose keys are below the `bar` are not
-    loaded. At most the share `quota` of a block is loaded, since a cluster would otherwise send everything. Columns
-    with numbers in `excluded` (sorted) count as zero columns.
-    """
-
-    K: Array
-    F: Array | None
-    transform: Transform
-    room: int
-    bar: float = -np.inf
-    quota: float = 1.0
-    excluded: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-
-    def __call__(self, block: Any, first: int) -> Screened:
-        """Screen the columns `block` (D₀, m), the first of which is number `first`."""
-        measured = self.measured(block)
-        squares = measured[0]
-        bad = true(~(squares <= LARGEST**2))
-        if len(bad):
-            nothing = TopK.pick(block, first, None, on_host(squares), 0, np.inf)
-            found = BadEntries.among(block, first, on_host(bad))
-            return Screened(0, 0, np.inf, -np.inf, nothing, found)
-        gone = true(squares <= LARGEST**-2)
-        _, root, sigma, longest = self.judged(block, first, *measured)
-        keys = self.keys(sigma, first)
-        short = int(self.transform.apply(doubled(block[:, gone])).any(0).sum())
-        room = min(self.room, max(LEAST_QUOTA, int(self.quota * len(sigma))))
-        largest = TopK.pick(block, first, None, keys, room, self.bar)
-        return Screened(
-            zero=len(gone) - short,
-            short=short,
-            top=float(root.max()) if len(root) else 0.0,
-            longest=longest,
-            largest=replace(largest, room=self.room),
-        )
-
-    def judged(self, block: Any, first: int, squares: Any, fz: Any, zkz: Any) -> tuple[Any, Any, Any, float]:
-        """s, and the worst-case √q and σ of every column, and the largest logarithm of a normalized length."""
-        xp = namespace(squares)
-        a, b = np.searchsorted(self.excluded, [first, first + block.shape[1]])
-        squares[self.excluded[a:b] - first] = 0.0
-        kind = xp.finfo(block.dtype)
-        lengths = xp.sqrt(squares)
-        s, longest = self.transform.factors(lengths)
-        t = s * lengths
-        root = s * xp.sqrt(fz)
-        k = s * s * zkz
-        spread, depth = self.errors(float(kind.eps))
-        eta = spread * t
-        if kind.bits < 64:
-            unsure = (root > 1 - eta) & (root < 1 + UNDECIDED * eta)
-            unsure |= (lengths > LARGEST_SINGLE) | ((lengths < 1 / LARGEST_SINGLE) & (s > 0))
-            again = true(unsure)
-            if len(again):
-                _, fz, zkz = self.measured(doubled(block[:, again]))
-                root[again], k[again] = s[again] * xp.sqrt(fz), s[again] ** 2 * zkz
-                eta[again] = self.errors(EPS)[0] * t[again]
-        root += eta
-        k += depth * t * t
-        with np.errstate(divide="ignore", invalid="ignore"):
-            sigma = xp.where(s > 0, (root - 1) / xp.sqrt(k), -np.inf)
-        return s, root, sigma, longest
-
-    def merge(self, one: Screened, other: Screened) -> Screened:
-        """The answer for both blocks."""
-        return Screened(
-            zero=one.zero + other.zero,
-            short=one.short + other.short,
-            top=max(one.top, other.top),
-            longest=max(one.longest, other.longest),
-            largest=one.largest.joined(other.largest),
-            bad=one.bad + other.bad,
-        )
-
-    def after(self, answer: Screened) -> Screen:
-        """The screen with a higher bar: columns below the smallest key of a full room need not be copied."""
-        return replace(self, bar=max(self.bar, answer.largest.bar))
-
-    def keys(self, sigma: Any, first: int) -> Any:
-        """By which columns are loaded: σ, minus infinity for zero and excluded columns."""
-        return sigma
-
-    def measured(self, block: Any) -> Any:
-        """‖z‖², ‖F z‖² and zᵀK z of every column, (3, m); only ‖z‖² is in float64 for any block."""
-        # matrices of size 1, so that single precision does not overflow
-        scale = float(np.abs(self.K).max())
-        other = scale if self.F is None else float(np.abs(self.F).max()) or 1.0
-        kind = np.float32 if namespace(block).finfo(block.dtype).bits < 64 else np.float64
-        K = np.ascontiguousarray(self.K / scale, dtype=kind)
-        F = None if self.F is None else np.ascontiguousarray(self.F / other, dtype=kind)
-        if self.transform.plain:
-            found = measure(block, F, K)
-        else:
-            parts = [_measured_as(block, u, F, K) for _, u in pieces(block, self.transform)]
-            xp = namespace(block)
-            found = xp.concatenate(parts, 1) if parts else xp.zeros((3, 0))
-        found[1] *= other * other
-        found[2] *= scale
-        return found
-
-    def errors(self, eps: float) -> tuple[float, float]:
-        """η / (s‖z‖) and δ / (s‖z‖)² for a precision."""
-        F = self.K if self.F is None else self.F
-        n = (self.K.shape[0] + 2) * eps / 2
-        gamma = n / (1 - n)
-        return gamma * _absolute_norm(F), gamma * _absolute_norm(self.K)
+    def after(self, answer: Any) -> _WithClock:
+        """As the task."""
+        return _WithClock(self.task.after(answer), self.clock)
 
 
-@dataclass(frozen=True)
-class Listed(SameTask):
-    """The numbers of all columns with σ ≥ −reach, block by block."""
-
-    screen: Screen
-    reach: float
-
-    def __call__(self, block: Any, first: int) -> list[Indices]:
-        """The answer for one block."""
-        _, _, sigma, _ = self.screen.judged(block, first, *self.screen.measured(block))
-        return [first + on_host(true(sigma >= -self.reach))]
-
-    def merge(self, one: list[Indices], other: list[Indices]) -> list[Indices]:
-        """Both lists."""
-        return one + other
-
-
-def _absolute_norm(F: Array) -> float:
-    """An upper bound of ‖|F|‖₂: the root of the largest row sum times the largest column sum."""
-    return float(np.sqrt(np.linalg.norm(F, 1) * np.linalg.norm(F, np.inf)))
-
-
-def measure(z: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
-    """‖z‖², ‖F z‖² and zᵀK z of columns z (D, m), in float64, (3, m); F is K if None.
-
-    The products F z and K z are in the precision of z.
-    """
-    if isinstance(z, np.ndarray):
-        return _screen.measure(z, F, K)
-    torch = namespace(z)
-    Kz = on_same_device(K, z) @ z
-    leverage = (Kz * z).sum(0, dtype=torch.float64)
-    Fz = Kz if F is None else on_same_device(F, z) @ z
-    squares, q = (torch.linalg.vector_norm(one, dim=0, dtype=torch.float64) ** 2 for one in (z, Fz))
-    return torch.stack([squares, q, leverage])
-
-
-def _measured_as(block: Any, u: Any, F: NDArray[Any] | None, K: NDArray[Any]) -> Any:
-    """As `measure` for float64 columns u, but the products are in the precision of the block."""
-    with np.errstate(over="ignore"):  # such lengths are computed again in float64 (`Screen.judged`)
-        rounded = cast("Any", u).astype(block.dtype) if isinstance(u, np.ndarray) else u.to(block.dtype)
-    found = measure(rounded, F, K)
-    found[0] = (u * u).sum(0)
-    return found
+def fold_until(source: Source, task: Task, clock: Clock) -> Any:
+    """One pass with a clock. If this process makes the pass, it raises `OutOfTimeError` when the clock expires."""
+    if clock.expired:
+        raise OutOfTimeError
+    if hasattr(source, "read") and (clock.limit is not None or clock.reporter is not None):
+        timed: Any = task
+        task = _WithClock(replace(timed, deadline=clock.deadline) if hasattr(task, "deadline") else task, clock)
+    return clock.waiting(lambda: source.fold(task))

@@ -9,8 +9,7 @@ import numpy as np
 
 from isopursuit._core.types import Array, Indices
 from isopursuit.errors import ShapeError
-from isopursuit.sources.arrays import ArraySource
-from isopursuit.sources.blocks import BLOCK_BYTES, LEAST_BLOCK, precision
+from isopursuit.sources.arrays import BLOCK_BYTES, LEAST_BLOCK, ArraySource, precision
 from isopursuit.sources.tasks import Source, Task, doubled, on_same_device
 
 DEVICE_BLOCK_BYTES = 2**31  # bytes of a tensor's columns screened at once (chosen: a device has several times that)

@@ -18,7 +18,7 @@ from isopursuit._core.types import Array, Indices
 from isopursuit.data._files import check_file, is_there, one_line
 from isopursuit.data._tables import ARROW, PANDAS_INDEX, PARQUET
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
-from isopursuit.sources.blocks import BlockSource, precision
+from isopursuit.sources.arrays import BlockSource, precision
 
 SUFFIXES = PARQUET + ARROW
 

@@ -5,7 +5,7 @@ cut comes from the relaxation over the resident columns. In memory the tree's ro
 
 **Targets.** The number of columns that cuts cannot exclude grows with the incumbent's excess over k. Among millions of
 columns without structure, it is nearly all of them. So the proof first asks for a subset below a target. Columns whose
-bound is not below the target are ignored, and so are pairs whose inner product is too large (pairs.py). The **tree**
+bound is not below the target are ignored, and so are pairs whose inner product is too large (cuts.py). The **tree**
 (tree.py) searches each remaining column with its compatible columns, by their pairs first. The best subset found is the
 best of all. If there is none, the target is a lower bound over all columns, and the next target is higher. This finds
 and proves an orthonormal basis among a million columns even if no swap leads to it. If nearly all pairs are compatible,
@@ -29,8 +29,7 @@ from isopursuit.loss.penalty import LARGEST_EXPONENT, LARGEST_LOG, PROVED, SMALL
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof._tree import OpenNode
-from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult
-from isopursuit.search.proof.pairs import compatible, roots, typical_cost
+from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult, compatible, roots, typical_cost
 from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound, tree_kernel
 from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
 
