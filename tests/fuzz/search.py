@@ -257,7 +257,8 @@ def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
     """A problem may be refused only where no subset has a loss that float64 holds comfortably.
 
     The exact search refuses by the best loss that its start found. Over a source that start is short, and a limit of a
-    few milliseconds, a tenth of a second on a loaded machine, may end it before it has a subset that is independent at all of several points.
+    few milliseconds, a tenth of a second on a loaded machine, may end it before it has a subset that is independent at
+    all of several points.
     """
     X = np.stack(problem.X)
     allowed = [p for p in range(X.shape[2]) if p not in problem.exclude and all(x[:, p].any() for x in X)]
