@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from isopursuit._core.outputs import check_writable, write_whole
+from isopursuit._core.atomic import check_writable, write_whole
 from isopursuit.errors import IsoPursuitError
 from paper import page, tables
 from paper.plan import DATA, PARTS, from_file, installed, tasks

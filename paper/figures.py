@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from isopursuit._core.outputs import write_whole
+from isopursuit._core.atomic import write_whole
 from isopursuit.loss.normalize import symmetric_normalize
 from isopursuit.loss.penalty import log_penalty
 from isopursuit.show._style import COLOURS as PICTURE_COLOURS

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from isopursuit._core.outputs import write_whole
+from isopursuit._core.atomic import write_whole
 from isopursuit.errors import InputError
 from paper.plan import PARTS, Task
 

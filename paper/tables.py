@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from isopursuit._core.outputs import write_whole
+from isopursuit._core.atomic import write_whole
 from paper import printed
 from paper.plan import COMPARED, WHOLE, Task, kind
 from paper.rows import Record

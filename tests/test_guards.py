@@ -14,7 +14,7 @@ from isopursuit.data import read_table
 from isopursuit.data._identifiers import doubtful_columns, identifier_columns
 from isopursuit.errors import LabelError, ParameterError, ShapeError
 from isopursuit.estimators import IsometryFeatureSelector, IsometrySampleSelector
-from isopursuit.show._plots import compared_columns
+from isopursuit.show.plots import compared_columns
 
 rng = np.random.default_rng(0)
 TALL = rng.normal(size=(30_000, 6))  # a matrix of rows × rows would take 7.2 GB

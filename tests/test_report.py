@@ -19,8 +19,8 @@ import isopursuit as ip
 from isopursuit.cli.app import app
 from isopursuit.data import Table, load_iris, load_wine
 from isopursuit.errors import ShapeError
-from isopursuit.show._plots import compared_columns
 from isopursuit.show._report import selection_page
+from isopursuit.show.plots import compared_columns
 
 HOSTILE = "</script><script>alert(1)</script>\" ' --> </title> $\\frac{ &amp;"
 

@@ -5,7 +5,7 @@ import pytest
 from pages import Reader
 
 import isopursuit as ip
-from isopursuit._core.html import table
+from isopursuit._core.summary import table
 from isopursuit._core.text import loss_text
 from isopursuit.data import load_iris
 

@@ -6,7 +6,7 @@ Names are imported on first use, so that the command line and `import isopursuit
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from isopursuit._core.html import Shown
+from isopursuit._core.summary import Shown
 from isopursuit.errors import IsoPursuitError, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopursuit._core.html import Shown, Summary
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import NO_BOUND, USEFUL, LogLoss, listed, loss_text, name_of, percent, plain, within
 from isopursuit._core.types import Array, Indices, Labels, PursuitStatus, Status
 from isopursuit.data._units import AS_GIVEN, UnitLength

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import isopursuit as ip
+from isopursuit._core.atomic import check_writable
 from isopursuit._core.clock import as_time_limit
-from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import loss_text
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit.cli import coordinates as trajectories

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from isopursuit._core.outputs import check_writable, discard_drafts, write_whole
+from isopursuit._core.atomic import check_writable, discard_drafts, write_whole
 from isopursuit.cli.interrupts import interrupts
 from isopursuit.cli.words import on_command_line
 from isopursuit.errors import IsoPursuitError, ParameterError, RangeError, optional, printable

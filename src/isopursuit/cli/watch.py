@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from isopursuit._core.atomic import write_whole
 from isopursuit._core.clock import Clock
-from isopursuit._core.outputs import write_whole
 from isopursuit._core.progress import SEARCHING, LiveLine, stage_line
 from isopursuit._core.text import loss_text, seconds_text
 from isopursuit.cli.interrupts import NOTHING, interrupts

@@ -3,8 +3,8 @@
 polars reads CSV, Excel, Parquet and Arrow (extra `files`). Arrays are never unpickled, and errors take one line.
 """
 
-from isopursuit.data._datasets import DATASETS, Dataset, load_iris, load_wine, load_words
-from isopursuit.data._gram import from_gram
-from isopursuit.data._tables import Table, read_table
+from isopursuit.data.datasets import DATASETS, Dataset, load_iris, load_wine, load_words
+from isopursuit.data.gram import from_gram
+from isopursuit.data.tables import Table, read_table
 
 __all__ = ["DATASETS", "Dataset", "Table", "from_gram", "load_iris", "load_wine", "load_words", "read_table"]

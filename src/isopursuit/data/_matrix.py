@@ -314,7 +314,8 @@ def as_indices(columns: Iterable[Any] | None, matrix: Matrix, what: str) -> Colu
                 raise ParameterError(f"{what} names column {column}, but X has {P} columns, 0 to {P - 1}.")
             found.add(int(column) % P)
         else:
-            hint = did_you_mean(str(column), map(str, position))
+            first = f"The first labels are {tuple(position)[:5]}."
+            hint = did_you_mean(str(column), map(str, position)) or first
             hint = hint if position else "X has no labels; pass labels= or column numbers."
             raise LabelError(f"{what} names {column!r}, which is not a column. {hint}".rstrip())
     return ColumnNumbers(sorted(found))

@@ -7,6 +7,6 @@ They differ in what a candidate is: a feature, or a sample.
 from isopursuit.errors import optional
 
 optional("sklearn", "sklearn", "isopursuit.estimators")
-from isopursuit.estimators._selectors import IsometryFeatureSelector, IsometrySampleSelector  # noqa: E402
+from isopursuit.estimators.selectors import IsometryFeatureSelector, IsometrySampleSelector  # noqa: E402
 
 __all__ = ["IsometryFeatureSelector", "IsometrySampleSelector"]

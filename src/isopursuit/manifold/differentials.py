@@ -2,7 +2,7 @@
 
 A function f on the manifold has the differential Tᵀ ∇f, with T (B × D) a basis of the tangent space. Functions are
 isometric coordinates if their differentials are orthonormal at every point; `select` looks for such functions. If only
-values are known, slopes.py estimates the differentials.
+values are known, _slopes.py estimates the differentials.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from isopursuit._core.types import Array, Label, Labels, Unit
 from isopursuit.data._matrix import in_unit_stack
 from isopursuit.data._units import AS_GIVEN, DEFAULT_UNITS, UnitLength
 from isopursuit.errors import ParameterError, ShapeError, unknown_option
+from isopursuit.manifold._slopes import local_slopes
 from isopursuit.manifold.dictionary import Dictionary, as_dictionary
-from isopursuit.manifold.slopes import local_slopes
 from isopursuit.manifold.tangent import TangentSpaces
 
 GradientUnit = Unit | Literal["overall"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core import html
+from isopursuit._core.atomic import check_writable, write_whole
 from isopursuit._core.linalg import spectrum
-from isopursuit._core.outputs import check_writable, write_whole
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import LogLoss, loss_text, number, plain
 from isopursuit._core.types import Array, Indices, Labels, Mask
 from isopursuit.errors import ParameterError
@@ -35,7 +35,7 @@ GOOD, POOR = 2.0, 3.0
 
 
 @dataclass(frozen=True)
-class Coordinates(html.Shown):
+class Coordinates(Shown):
     """The answer of `find_coordinates`: a few functions as coordinates of a manifold.
 
     Attributes
@@ -146,6 +146,8 @@ class Coordinates(html.Shown):
     def doubt(self) -> str:
         """Why the data do not determine the choice, in words: most redraws or tangent spaces differ. Mostly empty."""
         redraws, bad = len(self.evidence.subsets), int(self.undetermined.sum())
+        if not redraws:
+            return "no redraws in the time limit"
         if 2 * self.evidence.same < redraws:
             return f"another choice in {redraws - self.evidence.same} of {redraws} redraws"
         return f"{bad} of {len(self.points)} tangent spaces are undetermined" if 2 * bad > len(self.points) else ""
@@ -250,7 +252,7 @@ class Coordinates(html.Shown):
                 "Only distances, angles and torsions of a molecule can be written for PLUMED, and the atoms of these "
                 "functions are not known."
             )
-        return plumed_text(self.atoms, self.labels)
+        return f"# {self.verdict}\n{plumed_text(self.atoms, self.labels)}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; values that are not finite become None."""
@@ -344,7 +346,8 @@ class Coordinates(html.Shown):
 
     @property
     def _dimension_line(self) -> str:
-        share = f"{self.tangents.explained.mean():.0%} of the variance of a neighbourhood is in {self.D} directions"
+        share = f"{self.tangents.explained.mean():.0%} of the variance of a neighbourhood is in {self.D} direction"
+        share += "s" if self.D > 1 else ""
         return f"dimension: {f'D = {self.D} was given' if self.scan is None else self.scan.reason}; {share}"
 
     @property
@@ -365,11 +368,11 @@ class Coordinates(html.Shown):
         angle = self._periods is not None and np.isclose(self._periods[i], TURN)
         return f"± {np.degrees(self.spread[i]):.0f}°" if angle else f"± {number(float(self.spread[i]), 3)}"
 
-    def overview(self) -> html.Summary:
+    def overview(self) -> Summary:
         """What is shown of the answer."""
         scan = [] if self.scan is None else str(self.scan).splitlines()[:-1]  # the reason is in the summary
         heads = ("picked", ">moves", "best replacement (loss with it)")
-        return html.Summary(
+        return Summary(
             self.title, self.quality, [self.verdict], heads, self.rows, [*self.summary[1:], *scan], self.notes
         )
 

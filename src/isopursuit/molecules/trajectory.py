@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
+from isopursuit._core.atomic import write_whole
 from isopursuit._core.options import as_count, as_numbers
-from isopursuit._core.outputs import write_whole
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._files import check_file
 from isopursuit.errors import FileError, GeometryError, NonFiniteError, ParameterError, ShapeError

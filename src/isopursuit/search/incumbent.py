@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from isopursuit._core.atomic import check_writable
 from isopursuit._core.clock import REPORT_SECONDS, Clock
-from isopursuit._core.outputs import check_writable
 from isopursuit._core.text import NO_BOUND, USEFUL, loss_text, seconds_text
 from isopursuit._core.types import Indices, Status
 from isopursuit.loss.penalty import PROVED, STATED, to_loss

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.html import Summary
 from isopursuit._core.linalg import direction_rank, spectrum, unit_columns
 from isopursuit._core.options import SubsetOptions, as_exponent, as_repeatable, as_subset_options
 from isopursuit._core.progress import shown
+from isopursuit._core.summary import Summary
 from isopursuit._core.text import LogLoss, call_text, loss_text, name_of, percent, plain
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import Array, Indices, Label, Labels

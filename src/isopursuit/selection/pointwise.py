@@ -12,8 +12,8 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.html import Shown, Summary
 from isopursuit._core.options import SubsetOptions, as_count, as_exponent, as_subset_options
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import SHOWN, name_of
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Labels, SearchMethod

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from isopursuit._core.html import Shown, Summary
 from isopursuit._core.linalg import spectrum
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import LogLoss, loss_text, plain, power_text
 from isopursuit._core.types import Array, Indices, Label, Labels
 from isopursuit.data._matrix import frame_names

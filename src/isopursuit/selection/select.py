@@ -19,8 +19,8 @@ from isopursuit._core.progress import shown
 from isopursuit._core.text import Caution, call_text, loss_text, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import AggregateOption, Array, Label, Method, PerGroup, Unit
-from isopursuit.data._gram import from_gram
 from isopursuit.data._matrix import Matrix, centred
+from isopursuit.data.gram import from_gram
 from isopursuit.errors import ParameterError, unknown_option
 from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import LARGEST_EXP, to_loss
@@ -118,7 +118,7 @@ def select(
     time_limit : float, optional
         Seconds for the whole call. Default: 10; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
-        method="auto" finish earlier; "exact" continues until it has a proof.
+        method="auto" finish earlier; "exact" continues until then unless it has a proof.
     gap : float, optional
         Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
         Default: 0, and for method="auto" 0.01 once the search has taken about half a second (see the notes below).
@@ -131,8 +131,8 @@ def select(
         written. Calls shorter than half a second show nothing. rich draws it (extra `cli`).
     proof : path, optional
         Write what is proved to this file, which `check_proof` and the command `isopursuit check` can check. This needs
-        one matrix in memory and method "exact"; "auto" is then "exact". The file is written after the search, for which
-        half of the time limit is reserved.
+        one matrix, of which several copies fit in memory, and method "exact"; "auto" is then "exact". The file is
+        written after the search, for which half of the time limit is reserved.
 
     Returns
     -------

@@ -14,8 +14,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from isopursuit._core.clock import Clock
-from isopursuit._core.html import Shown, Summary
 from isopursuit._core.options import SubsetOptions, as_count, as_gap, as_subset_options
+from isopursuit._core.summary import Shown, Summary
 from isopursuit._core.text import listed, name_of
 from isopursuit._core.threads import on_one_blas_thread, worker_count
 from isopursuit._core.types import Array, Indices, Label, Labels, Method

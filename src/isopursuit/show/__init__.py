@@ -1,6 +1,6 @@
 """Pictures (extra `plot`). Each takes `ax` and returns it; matplotlib is imported only when one is drawn."""
 
-from isopursuit.show._manifold_plots import (
+from isopursuit.show.manifold_plots import (
     plot_coordinates,
     plot_dimension,
     plot_manifold,
@@ -8,7 +8,7 @@ from isopursuit.show._manifold_plots import (
     plot_point_losses,
     plot_spectra,
 )
-from isopursuit.show._plots import (
+from isopursuit.show.plots import (
     plot_gram,
     plot_lengths,
     plot_progress,

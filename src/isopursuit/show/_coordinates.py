@@ -11,7 +11,7 @@ import numpy as np
 
 from isopursuit._core.text import LogLoss
 from isopursuit.manifold.result import Coordinates
-from isopursuit.show import _manifold_plots as plots
+from isopursuit.show import manifold_plots as plots
 from isopursuit.show._html import SIZE, draw_pictures, render, require_templates
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def coordinates_page(found: Coordinates, *, title: str | None = None, command: s
         "coordinates.html.jinja",
         found=found,
         selection=selection.per_point(),
-        title=title or f"{D} of {P} {noun}s as coordinates" + ("" if source is None else f" of {source}"),
+        title=title or f"{D} of {P} {noun}s" + ("" if source is None else f" of {source}"),
         noun=noun,
         place=place,
         source=source,

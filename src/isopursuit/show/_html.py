@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopursuit._core.html import escape
+from isopursuit._core.summary import escape
 from isopursuit._core.text import USEFUL, fixed, loss_text, number, percent, signed
 from isopursuit.errors import PackageError, optional
 from isopursuit.show._style import rendered

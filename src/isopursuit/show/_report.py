@@ -20,7 +20,7 @@ from isopursuit.selection.audit import Audit
 from isopursuit.selection.result import Selection
 from isopursuit.selection.stability import Stability
 from isopursuit.show._html import draw_pictures, render, require_templates
-from isopursuit.show._plots import (
+from isopursuit.show.plots import (
     compared_columns,
     plot_gram,
     plot_lengths,

@@ -16,8 +16,8 @@ from isopursuit._core.options import is_whole
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices, Unit
 from isopursuit.data._matrix import LARGEST, RANK_SHARE, RANK_SPEED
-from isopursuit.data._tables import EXCEL, TEXT
 from isopursuit.data._units import AS_GIVEN, Standard, UnitLength, as_unit, without
+from isopursuit.data.tables import EXCEL, TEXT
 from isopursuit.errors import DataTypeError, FileError, ParameterError, RankError, ShapeError, unknown_option
 from isopursuit.sources.arrays import ArraySource, FileSource, mapped_file
 from isopursuit.sources.moments import Lengths, Moments, Summed

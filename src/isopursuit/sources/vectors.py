@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from isopursuit._core.text import name_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.data._files import check_file, is_there, one_line
-from isopursuit.data._tables import ARROW, PANDAS_INDEX, PARQUET
+from isopursuit.data.tables import ARROW, PANDAS_INDEX, PARQUET
 from isopursuit.errors import DataTypeError, FileError, LabelError, NonFiniteError, ShapeError, optional
 from isopursuit.sources.arrays import BlockSource, precision
 

@@ -17,8 +17,8 @@ from isopursuit._core.types import Array, Labels
 from isopursuit.data._cells import FIRST_ROW, Style, as_text, read_columns
 from isopursuit.data._files import check_file, load_array, one_line
 from isopursuit.data._identifiers import doubtful_columns
+from isopursuit.data._layout import Columns, read_frame, read_text
 from isopursuit.data._matrix import Matrix, with_fewer_rows
-from isopursuit.data._text import Columns, read_frame, read_text
 from isopursuit.data._units import Standard, ranks
 from isopursuit.errors import (
     DataTypeError,

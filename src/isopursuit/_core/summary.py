@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from isopursuit._core.outputs import write_whole
+from isopursuit._core.atomic import write_whole
 from isopursuit._core.text import signed
 from isopursuit.errors import printable
 
