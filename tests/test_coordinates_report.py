@@ -67,7 +67,7 @@ def captions(page):
 def test_it_says_what_was_asked_and_what_was_picked(ethanol, ethanol_page):
     text = words(ethanol_page)
     for said in (
-        "2 of 12 functions as coordinates of ethanol.npz",
+        "2 of 12 functions of ethanol.npz",
         "4,000 frames of 9 atoms (CCOHHHHHH)",
         "100 for each tangent space",
         "trimmed 0.9: mean over the best 18 of 20 frames",

@@ -1,14 +1,12 @@
 """Check a proof file. This needs only NumPy 2, and nothing of the package: python check.py FILE X.npy
 
 The claim: no k columns of X (D, P), with those to include and none of those to exclude, have a loss below `bound`. The
-file has only hints; all that is compared is computed from X here.
+file has only hints; all that is compared is computed from X.
 
 **One inequality.** The loss of S is the sum of h(t) = (e^p + e^(1/p)) / 2e, p = t^(c/2), over the eigenvalues t_1 >=
 ... >= t_k of X_S'X_S. For any symmetric K with eigenvalues K_1 >= K_2 >= ..., any a >= 0, and all t_i in [low, high],
-
     loss(S) >= sum over S of x'Kx - sum over i <= k of f(K_i) - a log det(X_S'X_S),
     f(s) = max over t in [low, high] of s t - h(t) - a log t,
-
 as h(t_i) + a log t_i >= K_i t_i - f(K_i) by definition, and sum K_i t_i >= tr(K X_S X_S') (von Neumann). A better
 subset has h(t_i) < bound - (k - 1), which gives low and high. Let C be the j chosen columns of a node, T the m = k - j
 others, R the triangle of C, and Z what is orthogonal to C: log det(X_S'X_S) = sum of log R_ii^2 + log det(Z_T'Z_T).
@@ -23,18 +21,16 @@ node. So (Y + CA)'(Y + CA) - low (A'A + I) is positive definite, for any coeffic
 
 **Cover.** The root has all subsets. A candidate is removed if its own bound reaches `bound`. A node is closed if its
 bound does, or if it is enumerated; else two nodes replace it, the subsets with one column and those without. At the
-end no node is left. An enumeration adds one column r after another to sets of the columns of T, in the order of their
-scores. A set is left out if its bound reaches `bound`, where log det(W_T'W_T) is at most that of the set plus log |w|^2
-of the others (Fischer), or if the matrix of interlacing is not positive definite on it. Both need v'Gv for v = (b, -1)
-and any b: r multiplies det G by at most this, and G is not positive definite if it is negative. The losses of complete
-sets are computed.
+end no node is left. An enumeration adds columns to sets in the order of their scores. A set is left out if its bound
+reaches `bound`, where log det(W_T'W_T) is at most that of the set plus log |w|^2 of the others (Fischer), or if the
+matrix of interlacing is not positive definite on it. Both need v'Gv for v = (b, -1) and any b: a column multiplies
+det G by at most this, and G is not positive definite if it is negative.
 
 **Rounding.** U = 2^-53. A sum of n products has an error of at most n U times the sum of their magnitudes; exp, log,
-sqrt and power are assumed to be within 8 U. Nothing is assumed of QR and eigh: if ||Q'Q - I|| <= d is measured,
-singular values of Q'X are within 1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s (Ostrowski).
-Errors of columns, a share r of the least singular value, change a loss by a share of at most 1.2 c log(2e bound) r:
-`cutoff` is above `bound` by that. On a cell of width w, h + a log is above its chord minus w^2/8 max (h + a log)''.
-Other errors are subtracted from bounds.
+sqrt and power are assumed to be within 8 U. If ||Q'Q - I|| <= d is measured, squared singular values of Q'X are within
+1 +- d of those of X, and eigenvalues of V diag(s) V' within 1 +- d of s (Ostrowski). Errors of columns, a share r of
+the least singular value, change a loss L by at most c log(2e L) r L, as |t h'(t)| <= (c/2) max(p, 1/p) h. On a cell of
+width w, h + a log is above its chord minus w^2/8 max (h + a log)''. Other errors are subtracted from bounds.
 """
 
 # pyright: reportUnknownVariableType=false
@@ -98,15 +94,15 @@ class Envelope:
         drop = np.maximum(bend + 1e-9 * np.abs(bend) - a, 0.0) * (np.diff(t) / t[:-1]) ** 2 / 7.9
         h, log = (np.exp(p) + np.exp(1 / p)) / (2 * math.e), a * np.log(t)
         v = h + log - np.maximum(np.append(drop, 0.0), np.append(0.0, drop)) - 64 * U * ((1 + p + 1 / p) * h + abs(log))
-        vertices, slopes, at, value = [0], [-math.inf], t.tolist(), v.tolist()
-        for i in range(1, len(t)):
-            while (slope := (value[i] - value[vertices[-1]]) / (at[i] - at[vertices[-1]])) <= slopes[-1]:
-                vertices.pop()
-                slopes.pop()
-            vertices.append(i)
-            slopes.append(slope)
-        self.t, self.v, self.slopes = t[vertices], v[vertices], np.array(slopes[1:])
-        # where rounding decides, a vertex is left out or its neighbour is taken: each costs at most 16 U max |v|
+        points = list(zip(t.tolist(), v.tolist(), strict=True))
+        hull = [(*points[0], -math.inf)]  # with the slopes before them
+        for at, value in points[1:]:
+            while (slope := (value - hull[-1][1]) / (at - hull[-1][0])) <= hull[-1][2]:
+                hull.pop()
+            hull.append((at, value, slope))
+        self.t, self.v, self.slopes = np.array(hull).T
+        self.slopes = self.slopes[1:]
+        # a vertex that rounding leaves out, or whose neighbour is taken: each costs at most 16 U max |v|
         self.error = 16 * U * len(t) * float(np.abs(v).max())
 
     def line(self, e: Any, k: int, defect: float) -> tuple[Any, Any]:
@@ -114,7 +110,7 @@ class Envelope:
         slopes = self.slopes[np.clip(np.searchsorted(self.t, e) - 1, 0, len(self.slopes) - 1)]
         s = slopes[:, :k] + defect * np.abs(slopes[:, :k])  # f increases
         t, v = (vertices[np.searchsorted(self.slopes, s)] for vertices in (self.t, self.v))
-        return slopes, s * t - v + 4 * U * (np.abs(s) * t + np.abs(v)) + self.error
+        return slopes, s * t - v + 8 * U * (np.abs(s) * t + np.abs(v)) + self.error
 
 
 def spread(e: Any, k: int) -> Any:
@@ -127,7 +123,7 @@ def spread(e: Any, k: int) -> Any:
 
 def defect(Q: Any) -> Any:
     """Bounds on ||Q'Q - I|| of matrices (B, m, n)."""
-    return np.linalg.norm(Q.mT @ Q - np.eye(Q.shape[2]), axis=(1, 2)) * (1 + 1e-12) + Q.shape[1] * Q.shape[2] * U
+    return np.linalg.norm(Q.mT @ Q - np.eye(Q.shape[2]), axis=(1, 2)) * (1 + 1e-9) + Q.shape[1] * Q.shape[2] * U
 
 
 def log_eigenvalues(A: Any) -> tuple[Any, Any]:
@@ -160,12 +156,15 @@ class Tree:
         closed = bound <= self.k or not allowed[include].all()  # no loss is below k
         largest = np.sort(squares[allowed])[-self.k :]
         self.longest, trace = float(largest.max(initial=0.0)), float(largest.sum()) * (1 + 1e-9)
-        # what a rotation changes: Q'Q - I, and the rotated columns relative to the least singular value
+        # what a rotation changes: Q'Q - I, and the columns relative to the least singular value, here and of the subset
         self.defect, self.stray = (16 * D**1.5 + 2 * D**2) * U, 8 * D**1.5 * U
-        change = error + self.defect + (self.stray + error) * np.sqrt(trace / low)
+        worst, size = max(bound, header["loss"], 1), max(trace, float(squares[header["subset"]].sum()))
+        least = np.exp(least_log(worst - self.k + 1, self.c))
+        change = error + self.defect + (self.stray + error) * np.sqrt(size / least)
         if not change < MOST_CHANGE:
             raise RefusedError("Rounding is too large compared with the least singular value of a better subset.")
-        self.cutoff = bound * (1 + 1.2 * self.c * math.log(2 * math.e * max(bound, 1)) * change)
+        share = 1.2 * self.c * math.log(2 * math.e * worst) * change + 4 * U
+        self.cutoff = bound * (1 + share)
         self.low, high = low * (1 - 1e-9), min(high, max(trace, 2 * low)) * (1 + 1e-9)
         self.envelope = Envelope(self.c, self.a, self.low, high)
         allowed[include] = False
@@ -177,18 +176,18 @@ class Tree:
         self.open: list[list[tuple[Any, Any, Any]]] = [[] for _ in range(self.k + 1)]
         self.open[j] += [] if closed else [(include, candidates[first[first >= j] - j], None)]
         self.nodes, self.tried, self.margin = 0, 0, math.inf
-        least, self.loss = (float(bound[0]) for bound in self.losses(np.array([header["subset"]])))
+        least, most = (float(side[0]) for side in self.losses(np.array([header["subset"]])))
+        least, self.loss = least * (1 - share), most * (1 + share)
         if not header["loss"] * (1 - 1e-10) <= least <= self.loss <= header["loss"] * (1 + 1e-10):
             raise RefusedError(f"The loss of the subset is from {least:.12g} to {self.loss:.12g}.")
 
     def take(self) -> Any:
         """The next nodes: the longest-chosen `most` of one length, or all of the least length."""
-        full = (some for some in reversed(self.open) if len(some) >= self.most)
-        some = next(full, None) or next(some for some in self.open if some)
-        taken = some[-self.most :]
+        full = [some for some in reversed(self.open) if len(some) >= self.most]
+        some = next(some for some in full + self.open if some)
+        chosen, candidates, notes = zip(*some[-self.most :], strict=True)
         del some[-self.most :]
-        self.nodes += len(taken)
-        chosen, candidates, notes = zip(*taken, strict=True)
+        self.nodes += len(chosen)
         candidates, real = padded(candidates)
         return SimpleNamespace(chosen=np.array(chosen, np.int64), candidates=candidates, real=real, notes=notes)
 
@@ -219,7 +218,7 @@ class Tree:
         base = ((C @ V) ** 2 @ K[..., None]).sum(axis=(1, 2)) - f.sum(axis=1) - a * diagonal.sum(axis=1)
         size = k * np.abs(K).max(axis=1) * self.longest
         error = size * (2.1 * D**1.5 + D + 5)  # of the moments
-        # the sizes of all terms; 700 is the largest |log| of a residual, in `_possible`
+        # of all terms; 700 is the largest |log| of a residual, in `_possible`
         size += np.abs(f).sum(axis=1) + np.abs(base) + a * (np.abs(diagonal).sum(axis=1) + 700 * m)
         scores, Z, rounding = moments, x[:, :, j:], np.zeros((B, 1))
         if m and a:
@@ -238,8 +237,7 @@ class Tree:
         form, reach = x + A @ C, np.linalg.norm(C, axis=(1, 2))[:, None] * np.linalg.norm(A, axis=2)
         reach += np.linalg.norm(form, axis=2) + np.linalg.norm(x, axis=2)
         fixed = low[:, None] * ((A * A).sum(axis=2) + 1)
-        # two entries of the form are wrong by at most e r r', e = 2 (D + j + 4) U and r^2 = reach^2 + fixed; so m e r^2
-        # on the diagonal covers the errors of any m rows
+        # an entry is wrong by at most e r r', e = 2 (D + j + 4) U, r^2 = reach^2 + fixed; m e r^2 covers m rows
         own = (form * form).sum(axis=2) - fixed + 4 * (m + 8) * (D + j + 4) * U * (reach**2 + fixed)
         real = nodes.real & ~(own <= 0)
         scores = np.where(real, scores, np.inf)
@@ -262,8 +260,8 @@ class Tree:
             raise RefusedError("Eigenvectors are not accurate enough.")
         return np.maximum(e[:, ::-1], 0.0), V[:, :, ::-1]
 
-    def settle(self, nodes: Any, cuts: Any, kinds: Any, branches: Any, notes: Any = None) -> None:
-        """Close, enumerate or branch these nodes; refuse the proof if one stays open."""
+    def settle(self, nodes: Any, cuts: Any, kinds: Any, branches: Any, notes: Any) -> None:
+        """Close, enumerate or branch these nodes; refuse the proof if one stays open. Notes are for a writer."""
         bounds = [cuts.bound[(kinds != BRANCHED) & (kinds != ENUMERATED)].min(initial=np.inf)]
         j, rows = nodes.chosen.shape[1], np.flatnonzero(kinds == ENUMERATED)
         most = int(cuts.keep[rows].sum(axis=1).max(initial=1))
@@ -279,7 +277,6 @@ class Tree:
         if not least >= self.cutoff:
             raise RefusedError(f"A subset may be below the bound: {least:.12g}, but {self.cutoff:.12g} is needed.")
         self.margin = min(self.margin, least / self.cutoff - 1)
-        notes = notes or [None] * len(branches)
         for i, b, note in zip(np.flatnonzero(kinds == BRANCHED).tolist(), branches.tolist(), notes, strict=True):
             left = nodes.candidates[i, cuts.keep[i] & (nodes.candidates[i] != b)]
             self.open[j].append((nodes.chosen[i], left, note))
@@ -297,14 +294,11 @@ class Tree:
         roots, lengths = np.sqrt(np.maximum(own, 1e-300)), np.maximum(np.linalg.norm(Z, axis=2), 1e-150)
         stray = cuts.rounding[rows, None] / lengths
         # of a cosine: the errors of both columns, of D products, and of two lengths
-        error = (2 * stray + stray**2 + (D + 16) * U)[:, :, None]
-        error = np.maximum(error, error.mT)
+        error = 2 * stray + stray**2 + (D + 16) * U
+        error = np.maximum(error[:, :, None], error[:, None, :])
         cosines = (Z @ Z.mT) / (lengths[:, :, None] * lengths[:, None, :])
         inertia = (Y @ Y.mT - cuts.low[rows, None, None] * (A @ A.mT)) / (roots[:, :, None] * roots[:, None, :])
-        others = (cuts.base[rows] + scores[:, : max(m - 2, 0)].sum(axis=1))[:, None, None]  # anywhere in the order
-        pairs = scores[:, :, None] + scores[:, None, :] - a * np.log(1 - cosines**2 + 4 * error)
-        able = ~(others + pairs >= self.cutoff) & ~(np.abs(inertia) >= 1 + 16 * U)
-        able, value = np.triu(able, 1), cuts.base[rows, None] + scores
+        able, value = np.triu(~(np.abs(inertia) >= 1 + 16 * U), 1), cuts.base[rows, None] + scores
         row, p = np.nonzero(~(value + rest[m - 1] >= self.cutoff))
         stack, piece = [(row, p[:, None], value[row, p])], max(PIECE // most, 1)
         while stack:
@@ -384,18 +378,6 @@ class Checked(NamedTuple):
         )
 
 
-def _check_header(header: dict[str, Any], D: int, P: int) -> None:
-    """Refuse impossible values, and those of another type."""
-    k, unit, lists = header["k"], header["unit"], [header[name] for name in ("subset", "include", "exclude")]
-    numbers = [header["loss"], header["bound"], header["a"], 1 if unit in (None, "each", "median") else unit]
-    good = all(type(i) is int and 0 <= i < P for some in lists for i in some) and type(k) is int and 1 <= k <= min(D, P)
-    good = good and all(type(x) in (int, float) and 0 <= x < 1e280 for x in numbers) and 0.05 <= header["c"] <= 10
-    subset, include, exclude = map(set, lists)
-    good = good and [k, len(include), len(exclude)] == list(map(len, lists))
-    if not (good and len(subset) == k and include <= subset and not subset & exclude):
-        raise RefusedError("The header has impossible values.")
-
-
 def check_proof(path: Any, X: Any) -> Checked:
     """Check the proof file at `path` for X (D, P), the matrix that was searched; raises RefusedError if it fails."""
     began, X = time.perf_counter(), np.asarray(X).astype(np.float64)
@@ -413,7 +395,14 @@ def check_proof(path: Any, X: Any) -> Checked:
                 raise RefusedError(f"This is not a proof file of version {VERSION}.")
             if X.ndim != 2 or not np.isfinite(X).all() or header["sha256"] != digest(X):
                 raise RefusedError("The data are not those of the proof: their SHA-256 differs.")
-            _check_header(header, *X.shape)
+            k, unit, lists = header["k"], header["unit"], [header[name] for name in ("subset", "include", "exclude")]
+            numbers = [header["loss"], header["bound"], header["a"], 1 if unit in (None, "each", "median") else unit]
+            good = all(type(i) is int and 0 <= i < X.shape[1] for some in [[k - 1], *lists] for i in some)
+            good = good and all(type(x) in (int, float) and 0 <= x < 1e280 for x in numbers) and k <= X.shape[0]
+            subset, include, exclude = map(set, lists)
+            good = good and [k, len(include), len(exclude)] == [*map(len, lists)] and type(k) is int
+            if not (good and len(subset) == k and include <= subset - exclude == subset and 0.05 <= header["c"] <= 10):
+                raise RefusedError("The header has impossible values.")
             tree = Tree(X, header)
             while any(tree.open):
                 nodes = tree.take()
@@ -422,12 +411,12 @@ def check_proof(path: Any, X: Any) -> Checked:
                 branches = read(tree.number, int((kinds == BRANCHED).sum()))
                 hints = [np.split(read(kind, ends[-1]), ends[:-1]) for kind in (tree.number, "<u2")]
                 columns, weights = (padded(some)[0] for some in hints)
-                tree.settle(nodes, tree.cut(nodes, columns, weights / WEIGHT), kinds, branches)
+                tree.settle(nodes, tree.cut(nodes, columns, weights / WEIGHT), kinds, branches, branches)
             if file.read(len(END) + 1) != END:
                 raise RefusedError("The file does not end where the proof does.")
         except (KeyError, IndexError, TypeError, ValueError, RecursionError, np.linalg.LinAlgError) as error:
             raise error if isinstance(error, RefusedError) else RefusedError(f"The file is damaged: {error}") from None
-    subsets = math.comb(X.shape[1] - len(header["include"] + header["exclude"]), tree.k - len(header["include"]))
+    subsets = math.comb(X.shape[1] - len(include | exclude), k - len(include))
     done = tree.nodes, tree.tried, tree.margin, time.perf_counter() - began
     return Checked(header["subset"], tree.loss, header["bound"], subsets, *done)
 

@@ -24,6 +24,8 @@ from isopursuit.manifold import (
     tangent_spaces,
 )
 from isopursuit.manifold._stages import Stages
+from isopursuit.manifold.dictionary import unmarked_angles
+from isopursuit.manifold.evidence import Evidence
 from isopursuit.molecules import ETHANOL_BONDS, load_alanine_dipeptide, load_ethanol, torsion_shapes, torsion_values
 
 AXES = {(0, 1), (0, 2)}  # the bonds about which ethanol turns
@@ -361,12 +363,25 @@ def test_distances_and_angles_of_a_molecule_are_functions_too(ethanol):
     np.testing.assert_allclose(found.matrices.errors.shape, (40, 2, 4))
     only = ip.find_coordinates(ethanol, 1, dictionary=[(8, 1), (1, 0, 2)], atoms="all", frames=40)
     assert "DISTANCE ATOMS=" in only.plumed_content() or "ANGLE ATOMS=" in only.plumed_content()
+    assert only.plumed_content().startswith(f"# {only.quality}: ")
+
+
+def test_without_redraws_nothing_is_called_good(ethanol):
+    found = ip.find_coordinates(ethanol, 2, atoms="all", frames=20)
+    assert found.quality == "good coordinates"
+    hurried = replace(found, evidence=Evidence((), 0, np.array([]), np.array([])))
+    assert hurried.quality == "poor coordinates"
+    assert "no redraws in the time limit" in hurried.verdict
+    assert "no redraws in the time limit" in hurried.row.against
 
 
 def test_angles_that_jump_are_noticed():
     t = np.random.default_rng(0).uniform(-np.pi, np.pi, 1000)
     found = ip.find_coordinates(np.column_stack([np.cos(t), np.sin(t)]), 1, dictionary={"t": t, "sin": np.sin(t)})
     assert any(note.startswith("t may be angles") and "periodic=" in note for note in found.notes)
+    turn = np.linspace(0, 6.28, 40)[:, None]
+    assert unmarked_angles(Dictionary(None, ("d",), turn)) == ["d"]
+    assert unmarked_angles(Dictionary(None, ("d",), turn, atoms=((0, 1),))) == []
 
 
 def test_functions_that_must_or_must_not_be_picked(roll):

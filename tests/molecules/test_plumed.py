@@ -66,7 +66,7 @@ def test_the_atoms_of_the_file_give_the_torsions_of_the_library(peptide):
 def test_the_header_says_what_was_picked_and_by_which_version():
     text = plumed_text([[4, 6, 8, 14], [6, 8, 14, 16]], [PHI, PSI])
     assert text.splitlines() == [
-        f"# Coordinates picked by isopursuit {ip.__version__}; atoms are numbered from 1.",
+        f"# Picked by isopursuit {ip.__version__}; atoms are numbered from 1.",
         "# phi: phi (ACE:C-ALA:N-ALA:CA-ALA:C)",
         "# psi: psi (ALA:N-ALA:CA-ALA:C-NME:N)",
         "phi: TORSION ATOMS=5,7,9,15",

@@ -6,6 +6,9 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from operator import mul
 from pathlib import Path
 
 import commands
@@ -110,6 +113,47 @@ def test_no_hints_make_a_bound_wrong_or_remove_a_column_of_a_better_subset(c):
         assert cuts.bound[0] <= max(found[inside].min(), tree.cutoff) or not better.any(), trial
         kept = {*chosen.tolist(), *candidates[cuts.keep].tolist()}
         assert all(set(some) <= kept for some in subsets[better].tolist()), trial
+
+
+@pytest.mark.parametrize("c", [0.05, 1.0, 10.0])
+@pytest.mark.parametrize("a", [0.0, 0.4])
+@pytest.mark.parametrize("loss", [1 + 1e-9, 8.0, 1e9])
+def test_the_envelope_is_below_the_loss_and_its_conjugate_above_in_exact_arithmetic(c, a, loss):
+    rng = np.random.default_rng(0)
+    low = float(np.exp(check.least_log(loss, c)))
+    envelope = check.Envelope(c, a, low, 1 / low)
+    points = np.exp(rng.uniform(np.log(low), -np.log(low), 5))
+    slopes, f = envelope.line(np.sort(points)[None, ::-1], len(points), 1e-14)
+    points = [low, 1 / low, *points.clip(low, 1 / low), *(points * (1 + 1e-7)).clip(low, 1 / low)]
+    with localcontext() as context:
+        context.prec = 50
+        e = Decimal(1).exp()
+        for t in map(Decimal, points):
+            p = (Decimal(c) / 2 * t.ln()).exp()
+            value = (p.exp() + (1 / p).exp()) / (2 * e) + Decimal(a) * t.ln()
+            assert np.interp(float(t), envelope.t, envelope.v) - 2 * envelope.error <= value
+            for slope, most in zip(map(Decimal, slopes[0].tolist()), map(Decimal, f[0].tolist()), strict=True):
+                assert (slope + Decimal("1e-14") * abs(slope)) * t - value <= most
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_on_eigenvalues_hold_in_exact_arithmetic(seed):
+    rng, k = np.random.default_rng(seed), 4
+    A = rng.standard_normal((k, 5)) * 10.0 ** rng.uniform(-3, 2, (k, 1))
+    A[-1] = A[0] + 1e-4 * A[-1]
+    below, above = (np.exp(logs[0]) for logs in check.log_eigenvalues(A[None]))
+    exact = [[Fraction(x) for x in row] for row in A.tolist()]
+    for i, bound in [*enumerate(below * (1 - 1e-15)), *enumerate(above * (1 + 1e-15))]:
+        # the number of negative pivots of AA' - bound I is that of the eigenvalues below bound (Sylvester)
+        G = [[sum(map(mul, x, y)) for y in exact] for x in exact]
+        for r in range(k):
+            G[r][r] -= Fraction(float(bound))
+        negative = 0
+        for r in range(k):
+            negative += G[r][r] < 0
+            for q in range(r + 1, k):
+                G[q] = [x - G[q][r] / G[r][r] * y for x, y in zip(G[q], G[r], strict=True)]
+        assert negative <= i if bound <= below[i] else negative >= i + 1
 
 
 def handmade(path, X, weights, kind, **claim):

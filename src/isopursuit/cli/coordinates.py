@@ -201,12 +201,14 @@ def coordinates(options: Options, files: Files, outputs: Outputs) -> None:
     clock = Clock.of(options.time_limit)
     if files.table is not None:
         as_table_path(files.table, "--table")
+    if files.plumed is not None and options.values is not None:
+        raise ParameterError("PLUMED needs atoms, which are not known for functions of --values. Leave --plumed out.")
     check_outputs(options.data, output=outputs.output, report=files.report, plumed=files.plumed, table=files.table)
     with _options_in_errors(), StageWatch() as watch:
         given, read = options.for_library()
         if files.report is not None:
             before = clock.reserve(min(REPORT_SHARE * clock.remaining, REPORT_SECONDS))
-            given["time_limit"] = before.remaining_limit
+            given["time_limit"] = round(max(before.remaining, 1e-3), 3)
         found = find_coordinates(**given, callback=watch)
     notes = [on_command_line(note) for note in (*read, *found.notes)]
     answer = {"file": str(options.data), **found.as_dict(), "notes": notes}

@@ -288,7 +288,7 @@ def _at_points(dictionary: Dictionary, points: Array, at: Indices, frames: int |
     if n != N and not (chosen and n == len(at)):
         what = "values" if dictionary.gradients is None else "gradients"
         or_there = "" if dictionary.gradients is None else ", or at the points in frames="
-        raise ShapeError(f"The dictionary has {what} at {n} points; expected {what} at all {N} points{or_there}.")
+        raise ShapeError(f"The functions have {what} at {n} points; expected {what} at all {N} points{or_there}.")
     return dictionary
 
 
@@ -391,13 +391,15 @@ def _pick(
     )
 
     def search(some: Array) -> tuple[Indices, float]:
-        """The columns that a quick search picks, and the logarithm of their loss per point."""
-        clock_now = clock.part(1 / REDRAWS).within(max(QUICK, selection.search.seconds))
+        """The columns that a quick search picks, and the logarithm of their loss per point; NaN if time ran short."""
+        enough = max(QUICK, selection.search.seconds)
+        clock_now = clock.part(1 / REDRAWS).within(enough)
         limit = clock_now.remaining_limit
         again = exchange_search(
             some, k=dimension, starts=STARTS, kicks=KICKS, time_limit=limit, labels=matrices.labels, **options
         )
-        return again.indices, aggregate.per_point(again.log_loss, len(some))
+        short = clock_now.expired and (clock_now.limit or 0.0) < enough and again.status != "optimal"
+        return again.indices, np.nan if short else aggregate.per_point(again.log_loss, len(some))
 
     sets = () if selection.search.status == "interrupted" else (one[used] for one in random)
     names = _same_choice(matrices, given.dictionary)
@@ -415,10 +417,12 @@ def _pick(
     if full.any() and not full.all():
         some = listed(given.at[~full].tolist())
         notes = (f"left out, since no {dimension} functions are independent there: {some}.", *notes)
-    if found.quality == "not coordinates":
-        notes = ("try another D, other functions, or more neighbours.", *notes)
+    k, N = matrices.tangents.neighbours, len(given.points)
+    more = "more neighbours" if 4 * k <= N else f"more {given.noun}s"
     if bad.mean() > 0.5:
-        notes = ("most points are undetermined: try more neighbours, or another D.", *notes)
+        notes = (f"most {given.noun}s are undetermined: try {more} (there are {k} of {N}), or another D.", *notes)
+    elif found.quality == "not coordinates":
+        notes = (f"try another D, other functions, or {more}.", *notes)
     return replace(found, notes=notes)
 
 

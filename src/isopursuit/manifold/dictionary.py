@@ -166,8 +166,8 @@ def known_functions(given: Any, points: Array, periodic: Periodic) -> Dictionary
 
 
 def unmarked_angles(dictionary: Dictionary) -> list[str]:
-    """Functions without gradients and period whose values fill one turn, in radians or degrees, up to 1 %."""
-    if dictionary.gradients is not None or dictionary.values is None:
+    """Functions without gradients, atoms and period whose values fill one turn, in radians or degrees, up to 1 %."""
+    if dictionary.gradients is not None or dictionary.atoms is not None or dictionary.values is None:
         return []
     ranges = np.ptp(dictionary.values, axis=0)
     turn = ((ranges > 0.99 * TURN) & (ranges <= TURN)) | ((ranges > 356.4) & (ranges <= 360.0))

@@ -63,7 +63,9 @@ class DimensionRow:
         redraws, said = len(self.evidence.subsets), []
         if self.quality != "good coordinates":
             said.append(self.quality)
-        if self.evidence.same < STABLE * redraws:
+        if not redraws:
+            said.append("no redraws in the time limit")
+        elif self.evidence.same < STABLE * redraws:
             said.append(f"another choice in {redraws - self.evidence.same} of {redraws} redraws")
         if self.is_thin:
             said.append(f"direction {self.D} has {self.shares[self.D - 1]:.1%} of the variance")

@@ -182,9 +182,10 @@ def gather_evidence(
 ) -> Evidence:
     """Compare the picked columns with those of redraws and with random functions, as far as the time suffices.
 
-    `search` picks columns of matrices (n, D, P) and returns them with the logarithm of their loss per point. `random`
-    are slopes of random functions (n, D, P), a set for each redraw, in any unit. Functions with one name are the same
-    choice. The callback returns True to stop. `blocks`: redraw consecutive points together.
+    `search` picks columns of matrices (n, D, P) and returns them with the logarithm of their loss per point, NaN if it
+    had too little time. `random` are slopes of random functions (n, D, P), a set for each redraw, in any unit.
+    Functions with one name are the same choice. The callback returns True to stop. `blocks`: redraw consecutive points
+    together.
     """
     D = found.tangents.dimension
     chosen = {names[i] for i in picked.tolist()}
@@ -198,14 +199,17 @@ def gather_evidence(
         if callback(draw, REDRAWS) or clock.expired:
             break
         again, log_loss = search(found.take(_redrawn(found.tangents.at, rng, blocks)).matrices)
-        subsets.append(tuple(found.labels[i] for i in again.tolist()))
-        same += {names[i] for i in again.tolist()} == chosen
-        losses.append(log_loss)
         size = np.sqrt((slopes**2).sum(axis=1).mean(axis=0))
         slopes = slopes * (lengths / np.where(size > 0, size, 1.0))
         if found.unit_length.how == "each":
             slopes, _ = in_unit_stack(slopes, "each")
-        reached.append(search(slopes)[1])
+        random_loss = search(slopes)[1]
+        if np.isnan([log_loss, random_loss]).any():
+            break
+        subsets.append(tuple(found.labels[i] for i in again.tolist()))
+        same += {names[i] for i in again.tolist()} == chosen
+        losses.append(log_loss)
+        reached.append(random_loss)
     return Evidence(tuple(subsets), same, np.array(losses) - np.log(D), np.array(reached) - np.log(D))
 
 

@@ -146,6 +146,8 @@ class Coordinates(Shown):
     def doubt(self) -> str:
         """Why the data do not determine the choice, in words: most redraws or tangent spaces differ. Mostly empty."""
         redraws, bad = len(self.evidence.subsets), int(self.undetermined.sum())
+        if not redraws:
+            return "no redraws in the time limit"
         if 2 * self.evidence.same < redraws:
             return f"another choice in {redraws - self.evidence.same} of {redraws} redraws"
         return f"{bad} of {len(self.points)} tangent spaces are undetermined" if 2 * bad > len(self.points) else ""
@@ -250,7 +252,7 @@ class Coordinates(Shown):
                 "Only distances, angles and torsions of a molecule can be written for PLUMED, and the atoms of these "
                 "functions are not known."
             )
-        return plumed_text(self.atoms, self.labels)
+        return f"# {self.verdict}\n{plumed_text(self.atoms, self.labels)}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; values that are not finite become None."""
@@ -344,7 +346,8 @@ class Coordinates(Shown):
 
     @property
     def _dimension_line(self) -> str:
-        share = f"{self.tangents.explained.mean():.0%} of the variance of a neighbourhood is in {self.D} directions"
+        share = f"{self.tangents.explained.mean():.0%} of the variance of a neighbourhood is in {self.D} direction"
+        share += "s" if self.D > 1 else ""
         return f"dimension: {f'D = {self.D} was given' if self.scan is None else self.scan.reason}; {share}"
 
     @property

@@ -52,8 +52,9 @@ def open_file(path: Path, topology: Path | None) -> Any:
     kinds: dict[str, Any] = {} if path.suffix.lower() != ".extxyz" else {"format": "XYZ"}
     if kinds and topology is None:
         kinds["topology_format"] = "XYZ"
-    with _quiet():
+    with _quiet():  # importing MDAnalysis shows its warnings again
         mdanalysis = optional("MDAnalysis", "chem", f"Reading {path.suffix.lower() or 'such'} files")
+    with _quiet():
         try:
             universe = mdanalysis.Universe(*map(str, files), **kinds)
         except Exception as error:  # noqa: BLE001 - any MDAnalysis error about a broken file becomes one line

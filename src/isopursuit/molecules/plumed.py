@@ -28,7 +28,7 @@ def plumed_text(functions: Sequence[Sequence[int]], labels: Sequence[object]) ->
     Examples
     --------
     >>> print(plumed_text([[4, 6, 8, 14]], ["φ (ACE:C–ALA:N–ALA:CA–ALA:C)"]))  # doctest: +ELLIPSIS
-    # Coordinates picked by isopursuit ...
+    # Picked by isopursuit ...
     # phi: phi (ACE:C-ALA:N-ALA:CA-ALA:C)
     phi: TORSION ATOMS=5,7,9,15
     PRINT ARG=phi FILE=COLVAR STRIDE=100
@@ -41,7 +41,7 @@ def plumed_text(functions: Sequence[Sequence[int]], labels: Sequence[object]) ->
         raise LabelError(f"{len(rows)} functions have {len(labels)} labels. Pass one for each.")
     texts = [str(label) for label in labels]
     names = plumed_labels(texts)
-    lines = [f"# Coordinates picked by isopursuit {version('isopursuit')}; atoms are numbered from 1."]
+    lines = [f"# Picked by isopursuit {version('isopursuit')}; atoms are numbered from 1."]
     lines += [f"# {name}: {_ascii(printable(text))}" for name, text in zip(names, texts, strict=True)]
     lines += [
         f"{name}: {ACTIONS[len(row)]} ATOMS={','.join(str(atom + 1) for atom in row)}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from isopursuit._core.types import Indices
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.molecules._geometry import sines
+from isopursuit.molecules.geometry import sines
 from isopursuit.molecules.trajectory import Trajectory, find_bonds
 
 PEPTIDE_BOND = 2.0  # Å: C and N of two residues that are nearer in the first frame are bonded (bonds are 1.33 Å long)
@@ -63,9 +63,10 @@ def torsion_rows(trajectory: Trajectory, kind: TorsionKind = "bonds") -> Indices
     if kind == "rotatable":
         paths = _one_for_each(rotatable_bonds(bonds), paths, chemist)
     if not paths:
+        where = "along three of them" if kind == "bonds" else "about a rotatable one"
         raise ParameterError(
-            f"{trajectory!r} has {len(bonds)} bonds and no torsion of the kind {kind!r}. Select more atoms, for "
-            "example atoms='all', or give a topology with bonds."
+            f"{trajectory!r} has {len(bonds)} bonds and no torsion {where}. Select more atoms, for example "
+            "atoms='all', or give a topology with bonds."
         )
     return np.array([chemist.oriented(path) for path in paths], dtype=np.intp)
 

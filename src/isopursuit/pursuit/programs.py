@@ -48,6 +48,8 @@ def basis_pursuit(
         λ > 0 solves the multitask lasso ½‖Y − Xβ‖² + λ Σ‖β_p‖ instead.
     tol : float
         The relative gap to reach.
+    labels : sequence, optional
+        Names of the columns, as in `select`.
     callback : callable, optional
         Called with a `PursuitProgress` between rounds. Return True to stop with the best solution so far.
     progress : bool

@@ -23,13 +23,13 @@ from isopursuit.search.local import Effort, local_search, lower_than, offer_larg
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
-from isopursuit.search.proof.tree import TASKS
 from isopursuit.search.scan import SwapBounds, SwapCandidates
 from isopursuit.search.settings import (
     COPIES,
     FIRST_KICKS,
     HALF,
     JOINT_TRIAL,
+    LEAST_TRIAL,
     RESIDENT,
     SOURCE_ROUNDS,
     STARTS,
@@ -54,7 +54,7 @@ def _search(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> S
     if proves and pool.X is not None:
         stop = improve(pool, incumbent, clock, limits, starts, min(kicks, FIRST_KICKS))
         nodes, starts, kicks = trial_nodes(pool.points, pool.count, pool.rows), 0, max(kicks - FIRST_KICKS, 0)
-        if stop is None and nodes >= TASKS:
+        if stop is None and nodes >= LEAST_TRIAL:
             proof = Prove(nodes, worker_count(None)) if pool.points == 1 else JointTree(JOINT_TRIAL)
             stop = _tried(proof, pool, incumbent, clock.part(HALF))
     if stop is None and not incumbent.closed:

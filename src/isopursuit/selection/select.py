@@ -119,7 +119,7 @@ def select(
     time_limit : float, optional
         Seconds for the whole call. Default: 10; None for no limit. When the time is over, the best subset so far is
         returned with its bound and a note. Prices that there was no time to compute are NaN. Most calls with
-        method="auto" finish earlier; "exact" continues until it has a proof.
+        method="auto" finish earlier; "exact" continues until then unless it has a proof.
     gap : float, optional
         Stop as soon as the subset is proved to be within this relative distance of the best. 0 asks for a full proof.
         Default: 0, and for method="auto" 0.01 once the search has taken about half a second (see the notes below).
@@ -132,8 +132,8 @@ def select(
         written. Calls shorter than half a second show nothing. rich draws it (extra `cli`).
     proof : path, optional
         Write what is proved to this file, which `check_proof` and the command `isopursuit check` can check. This needs
-        one matrix in memory and method "exact"; "auto" is then "exact". The file is written after the search, for which
-        half of the time limit is reserved.
+        one matrix, of which several copies fit in memory, and method "exact"; "auto" is then "exact". The file is
+        written after the search, for which half of the time limit is reserved.
 
     Returns
     -------
@@ -146,8 +146,9 @@ def select(
 
     1. "exact", for at most half of the time limit. After N = 4e7 / (n P D²) nodes of its tree at n points (about half a
        second) it gives up if the tree only grows, and from then on a gap of 0.01 is enough. Unless `gap` is given, it
-       ends after 10 N nodes. If N < 100, only the root is bounded; if N < 1, "exchange" runs at once. Many points have
-       no second method: "exact" has all of the time limit, and 0.01 is enough after 50,000 pairs of columns.
+       ends after 10 N nodes. If N < 100, it ends after N nodes, or once a gap of 0.01 is proved; if N < 1, "exchange"
+       runs at once. Many points have no second method: "exact" has all of the time limit, and 0.01 is enough after
+       50,000 pairs of columns.
     2. "exchange", with the lower bound that is known. If `gap` is not given, it ends when kicks have stopped to help.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
@@ -226,7 +227,7 @@ def _stop_note(search: Search, time_limit: float | None, gap: float | None, aske
     if search.status == "interrupted":
         return ("the callback ended the search." if asked else "an interrupt (Ctrl-C) ended the search.",)
     if search.status == "gap" and gap is None:
-        return ("a short search found no proof, but a loss within 1 % of the lower bound; gap=0 looks for a proof.",)
+        return ("a short search found no proof, but a loss within 1 % of its bound; method='exact' looks for one.",)
     if search.status != "time" or time_limit is None:
         return ()
     return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)

@@ -67,7 +67,7 @@ def coordinates_page(found: Coordinates, *, title: str | None = None, command: s
         "coordinates.html.jinja",
         found=found,
         selection=selection.per_point(),
-        title=title or f"{D} of {P} {noun}s as coordinates" + ("" if source is None else f" of {source}"),
+        title=title or f"{D} of {P} {noun}s" + ("" if source is None else f" of {source}"),
         noun=noun,
         place=place,
         source=source,
