@@ -12,9 +12,7 @@ SOURCE_ROUNDS = 4  # most local searches among columns of a source, each followe
 HALF = 0.5  # largest share of the time that is left for a stage that others follow (chosen)
 # nodes × n P D² after which "auto" judges a tree (measured: 0.2 to 0.5 s on "cancer15", "gauss10" and "features20")
 TRIAL_WORK = 4e7
-LEAST_TRIAL = (
-    100  # with fewer nodes than this until then, "auto" bounds the root only (chosen: few nodes prove nothing)
-)
+LEAST_TRIAL = 100  # no tree is said to grow before so many nodes (chosen: few nodes show nothing)
 MOST_TRIALS = 10  # a tree that is not given up then has so many times as many nodes (chosen: some seconds)
 JOINT_TRIAL = 50_000  # pairs after which "auto" accepts GOOD_ENOUGH at many points (chosen)
 GOOD_ENOUGH = 0.01  # gap at which "auto" ends if a trial has found no proof (chosen)

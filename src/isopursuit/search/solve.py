@@ -177,8 +177,9 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     if n > 1:  # an exact search also finds better subsets than kicks do
         short = replace(short, trial=JOINT_TRIAL)
     else:
-        nodes = MOST_TRIALS * trial if trial >= LEAST_TRIAL else 1
-        short = replace(short, trial=min(trial, nodes), nodes=nodes if limits.gap is None else None)
+        many = trial >= LEAST_TRIAL
+        nodes = MOST_TRIALS * trial if many else trial
+        short = replace(short, trial=trial if many else 1, nodes=nodes if limits.gap is None else None)
         short = replace(short, clock=clock.within(HALF * clock.remaining))
     try:
         first = exact(pool, short)
@@ -190,7 +191,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     if n > 1 or first.status not in UNDECIDED:
         return Outcome(first, method="exact", reason=EXACT_REASONS[first.status])
     try:
-        return _exchanged(pool, limits, first, "a search of all columns found no proof within its nodes")
+        return _exchanged(pool, limits, first, "a short search of all columns found no proof")
     except KeyboardInterrupt:  # before the exchange search has an answer
         clock.pressed()
         return Outcome(replace(first, status="interrupted"), method="exact", reason=EXACT_REASONS["interrupted"])

@@ -34,6 +34,7 @@ from isopursuit.search.incumbent import StopReason
 from isopursuit.search.local import include_first
 from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, OpenNode, TreeKernel
 from isopursuit.search.rules import Rules
+from isopursuit.search.settings import LEAST_TRIAL
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
@@ -284,7 +285,8 @@ class _Search:
         """Whether a trial ends the search: its gap is enough, or nearly all nodes are open."""
         # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
         open_nodes = len(self.heap) + sum(task.begun for task in self.running)
-        return self._gap() <= self.limits.enough or open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
+        grows = self.nodes >= LEAST_TRIAL and open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
+        return self._gap() <= self.limits.enough or grows
 
     def snapshot(self) -> Snapshot:
         """The state at this moment."""
