@@ -21,7 +21,7 @@ from fuzz.search import settings
 
 STATED = 1e-9  # what "optimal" promises, relative to the loss
 MODES = ("exact", "exact", "exact", "exchange", "greedy", "brute", "auto", "two-stage", "nodes")
-FAR = 590.0  # log-losses for which proofs need not exist
+FAR = 500.0  # log-losses above this may be refused: the start of a search may be above LARGEST_LOG
 
 
 @dataclass(frozen=True)
