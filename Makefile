@@ -56,4 +56,4 @@ $(VENV)/ready: pyproject.toml
 $(VENV)/installed: $(VENV)/ready $(SOURCES)
 	@$(PIP) install $(BUILD) ".[cli,files,report,sklearn]" && touch $@
 $(VENV)/complete: $(VENV)/ready | $(VENV)/installed
-	@$(PIP) install $(BUILD) --group dev ".[chem,dask,jax,torch]" && touch $@
+	@$(PIP) install $(BUILD) --group dev ".[chem,dask,torch]" && touch $@

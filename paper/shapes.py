@@ -21,7 +21,7 @@ from isopursuit.errors import GeometryError
 from isopursuit.manifold import tangent_spaces
 from isopursuit.manifold.differentials import Differentials, in_gradient_unit
 from isopursuit.molecules import Trajectory, angle_values, internal_labels
-from isopursuit.molecules._geometry import arguments, cross, dot, length, path, refuse_lines, sides
+from isopursuit.molecules.geometry import arguments, cross, dot, length, path, refuse_lines, sides
 
 ORDERINGS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 1, 3, 2), (1, 0, 2, 3))  # the paper's
 BLOCK_BYTES = 64 << 20  # bytes of intermediate arrays at once; 16 MB to 256 MB take the same time (measured, 22 atoms)

@@ -5,7 +5,7 @@ import pytest
 
 import isopursuit as ip
 
-PACKAGES = {"tensor": "torch", "torch": "torch", "dask": "dask.array", "jax": "jax"}
+PACKAGES = {"tensor": "torch", "torch": "torch", "dask": "dask.array"}
 
 
 def npy(X, folder):

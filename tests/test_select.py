@@ -104,9 +104,20 @@ def test_auto_continues_with_exchange_search_and_keeps_the_bound(unproved):
     assert bounds == sorted(bounds)
     assert bounds[-1] <= picked.search.lower_bound
     assert picked.search.lower_bound > 12
-    assert any("the answer is from exchange search: a search of all columns found no proof" in n for n in picked.notes)
+    assert any(
+        "the answer is from exchange search: a short search of all columns found no proof" in n for n in picked.notes
+    )
     again = ip.select(unproved, time_limit=None)
     assert (again.indices.tolist(), again.search.lower_bound) == (picked.indices.tolist(), picked.search.lower_bound)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_nodes_are_enough_for_a_proof_that_is_easy(monkeypatch, seed):
+    monkeypatch.setattr(sys.modules["isopursuit.search.solve"], "trial_nodes", lambda *size: 20)
+    X = np.random.default_rng(seed).normal(size=(20, 30)) + 1  # of columns with a common mean few subsets are good
+    search = ip.select(X, 6, unit="each").search
+    assert search.optimal
+    assert 1 < search.nodes <= 20
 
 
 def test_auto_tries_no_proof_of_what_is_large(monkeypatch):
@@ -140,9 +151,9 @@ def test_auto_is_never_worse_than_a_short_exchange_search():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 20)) @ np.diag(0.8 ** np.arange(20)) @ rng.normal(size=(20, 300))
     X = X / np.median(np.linalg.norm(X, axis=0))
-    picked, short = ip.select(X, time_limit=10), ip.exchange_search(X, kicks=20)
+    picked, short = ip.select(X, time_limit=3), ip.exchange_search(X, kicks=20)
     assert picked.log_loss <= short.log_loss + 1e-9
-    assert short.log_loss < ip.select(X, method="two-stage", time_limit=5).log_loss
+    assert short.log_loss < ip.select(X, method="two-stage", time_limit=2).log_loss
 
 
 # Explanations
@@ -397,7 +408,7 @@ def test_nothing_is_proved_among_tied_columns_that_were_not_searched(monkeypatch
         found = plain(*arguments)
         return replace(found, tied=np.arange(len(found.weights)))
 
-    monkeypatch.setattr("isopursuit.search.problem.MAX_TREE_COLUMNS", 10)
+    monkeypatch.setattr("isopursuit.search.problem.RESIDENT", 2)
     monkeypatch.setattr(Problem, "pursue", without_time_to_list_the_tied_columns)
     picked = ip.select(ip.as_source(problem(0, 3, 60)), method="two-stage")
     assert len(picked.pursuit.support) < 10

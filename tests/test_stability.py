@@ -83,6 +83,17 @@ def test_what_cannot_be_resampled_is_refused(tmp_path):
     assert (len(stopped.picks), stopped.notes[-1][:7]) == (2, "2 of 50")
 
 
+def test_the_command_judges_the_columns_that_it_shows(tmp_path):
+    rng = np.random.default_rng(7)  # 12 families of 7: many answers are nearly equal
+    families = rng.normal(size=(4000, 12, 1)) + rng.uniform(0.2, 1.2, (12, 7)) * rng.normal(size=(4000, 12, 7))
+    frame = pd.DataFrame(families.reshape(4000, 84), columns=[f"c{i}" for i in range(84)])
+    frame.to_csv(tmp_path / "families.csv", index=False)
+    shown = run("select", tmp_path / "families.csv", "--features", "-k", 10, "--stability", "--resamples", 2).stdout
+    picks, judged = (list(map(str.split, part.splitlines())) for part in shown.split("\nstability of"))
+    assert {words[0] for words in judged if words[1:2] == ["yes"]} == {words[0] for words in picks} & set(frame)
+    assert "2 of 2 searches ended without a proof" in shown
+
+
 def test_the_command_prints_writes_and_draws_it(tmp_path):
     FRAME.to_csv(tmp_path / "wine.csv", index=False)
     command = ("select", tmp_path / "wine.csv", "--features", "-k", 4, "--stability", "--resamples", 6)

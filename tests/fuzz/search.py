@@ -257,7 +257,8 @@ def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
     """A problem may be refused only where no subset has a loss that float64 holds comfortably.
 
     The exact search refuses by the best loss that its start found. Over a source that start is short, and a limit of a
-    few milliseconds may end it before it has a subset that is independent at all of several points.
+    few milliseconds, a tenth of a second on a loaded machine, may end it before it has a subset that is independent at
+    all of several points.
     """
     X = np.stack(problem.X)
     allowed = [p for p in range(X.shape[2]) if p not in problem.exclude and all(x[:, p].any() for x in X)]
@@ -266,7 +267,7 @@ def refusal_failures(problem: Problem, error: Exception) -> tuple[str, ...]:
     best, subset = best_subset(problem)
     spectra = np.linalg.svd(X[:, :, subset], compute_uv=False)
     resolved = (spectra[:, -1] > 1e-10 * spectra[:, 0]).all()
-    if problem.limits.get("time_limit", 1.0) < 0.01 and len(X) > 1:
+    if problem.limits.get("time_limit", 1.0) < 0.1 and len(X) > 1:
         return ()
     most = 50 if problem.mode == "exact source" else 500
     return (f"refused ({error}), although the least log-loss is {best!r}",) if best < most and resolved else ()

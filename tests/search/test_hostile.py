@@ -209,7 +209,7 @@ def test_a_node_taken_when_ctrl_c_comes_is_not_forgotten(monkeypatch):
 
 @pytest.mark.parametrize("kind", [np.asarray, ip.as_source, lambda X: [X, X + 1e-3]])
 def test_a_start_that_ends_before_the_time_limit_is_no_refusal(kind, monkeypatch):
-    monkeypatch.setattr(exact, "START_SHARE", 1e-9)
+    monkeypatch.setattr(exact, "HALF", 1e-9)
     X = np.hstack([1e3 * np.random.default_rng(0).standard_normal((4, 30)), np.eye(4)])
     found = ip.exact_search(kind(X), time_limit=60.0)
     assert found.status == "time"

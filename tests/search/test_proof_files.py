@@ -344,7 +344,7 @@ def a_wrong_envelope(monkeypatch, best):
 
 
 def a_cutoff_too_high(monkeypatch, best):
-    monkeypatch.setattr("isopursuit.search.proof.writing.NODE_TOLERANCE", -0.01)
+    monkeypatch.setattr("isopursuit.search.proof.writing.PROVED", -0.01)
     losses_of = check.Tree.losses
 
     def planted(self, subsets):

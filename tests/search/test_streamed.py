@@ -11,9 +11,10 @@ from isopursuit._core.clock import Clock
 from isopursuit.errors import LabelError, NonFiniteError, ParameterError, RankError, ShapeError
 from isopursuit.loss.envelope import relax
 from isopursuit.loss.penalty import eigenvalue_loss, eigenvalue_of_loss, log_spectral_loss, stiffness
-from isopursuit.search import exchange, passes, pool
+from isopursuit.search import exchange, pool
+from isopursuit.search.proof import cuts, prover
 from isopursuit.search.proof import cuts as column_cuts
-from isopursuit.search.proof import pairs, prover
+from isopursuit.sources import tasks
 
 pytest.importorskip("pyarrow")
 
@@ -23,8 +24,8 @@ def small_memory(monkeypatch):
     """Few columns are resident, blocks are short, and pairs and tangents take part."""
     monkeypatch.setattr(pool, "RESIDENT", 12)
     monkeypatch.setattr(exchange, "RESIDENT", 12)
-    monkeypatch.setattr(exchange, "MAX_KICK_COLUMNS", 24)
-    monkeypatch.setattr(passes, "ENTRIES", 100)
+    monkeypatch.setattr(tasks, "PIECE", 100)
+    monkeypatch.setattr(tasks, "LEAST_PIECE", 1)
     monkeypatch.setattr(prover, "FEW_COLUMNS", 5)
     monkeypatch.setattr(prover, "DENSE", 2.0)
 
@@ -155,7 +156,7 @@ def test_compatible_pairs_are_what_they_are_by_definition():
     X = rng.normal(size=(3, 80))
     X /= np.linalg.norm(X, axis=0) * rng.uniform(0.9, 1.1, 80)
     own = ((X**2).sum(axis=0) - 1) ** 2
-    found = pairs.compatible(X, own, 0.05, 3, Clock.of(None))
+    found = cuts.compatible(X, own, 0.05, 3, Clock.of(None))
     assert found is not None
     inner = 2 * (X.T @ X) ** 2
     good = own[:, None] + own + inner + own.min() < 0.05
@@ -187,8 +188,8 @@ def test_a_hidden_basis_is_found_and_proved_among_many(kind, tmp_path):
 
 def test_where_nothing_is_proved_it_is_said(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(prover, "MAX_TREE_COLUMNS", 500)
-    monkeypatch.setattr(pairs, "MAX_PAIRS", 20_000)
+    monkeypatch.setattr(prover, "RESIDENT", 125)
+    monkeypatch.setattr(cuts, "TABLE_BYTES", 64 * 20_000)
     found = ip.exact_search(ip.as_source(X), workers=1)
     assert found.status == "memory"
     assert not found.optimal
@@ -198,7 +199,7 @@ def test_where_nothing_is_proved_it_is_said(monkeypatch):
 
 def test_columns_that_memory_does_not_hold_are_counted(monkeypatch):
     X = np.random.default_rng(0).normal(size=(8, 20_000)) / np.sqrt(8)
-    monkeypatch.setattr(prover, "MIN_ROOM", 300)
+    monkeypatch.setattr(prover, "RESIDENT", 150)
     found = ip.exact_search(ip.as_source(X), memory=0, workers=1)
     assert found.status == "memory"
     assert any("memory" in note for note in found.notes)

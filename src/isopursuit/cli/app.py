@@ -103,7 +103,7 @@ def select(
             proof=target,
             **together,
         )
-    stable = _stability(candidates, search, include, exclude) if search.stability else None
+    stable = _stability(candidates, picked, search, include, exclude) if search.stability else None
     answer = candidates.answer(picked.as_dict())
     if stable is not None:
         answer["stability"] = stable.as_dict()
@@ -121,15 +121,18 @@ def select(
     give(answer, partial(_show_selection, picked, answer, stable), files, as_json=outputs.as_json)
 
 
-def _stability(candidates: Candidates, search: Search, include: list[Any], exclude: list[Any]) -> ip.Stability:
+def _stability(
+    candidates: Candidates, picked: ip.Selection, search: Search, include: list[Any], exclude: list[Any]
+) -> ip.Stability:
     """The same selection from resampled rows of the file."""
     with StageWatch() as watch:
-        return ip.stability(
+        found = ip.stability(
             candidates.table.values, candidates.input.k, search.c, method=search.method, unit="each", center=True,
             include=include, exclude=exclude, labels=candidates.table.columns,
             time_limit=search.time_limit, gap=search.gap, resamples=search.resamples,
             callback=partial(watch, "resamples"),
         )  # fmt: skip
+        return replace(found, search=picked.search)  # not another of several good answers
 
 
 def _show_selection(picked: ip.Selection, answer: dict[str, Any], stable: ip.Stability | None) -> None:

@@ -185,7 +185,10 @@ def centred(X: Any, labels: Sequence[Label] | None = None) -> Matrix:
     """
     source = hasattr(X, "fold") and frame_names(X) is None  # a frame of Polars has a method of that name
     if source or isinstance(X, str | PathLike) or getattr(X, "ndim", 2) != 2:
-        raise ParameterError("center=True needs one matrix in memory. Subtract the means of the columns before.")
+        raise ParameterError(
+            "center=True needs one matrix in memory. Of a table in a file pass read_table(path).values; of other data, "
+            "subtract the means of the columns before."
+        )
     matrix = as_matrix(X, labels, wide=False)
     standard = Standard.of(matrix.values)
     values = np.where(np.isfinite(standard.spread), matrix.values - standard.mean, 0.0)
@@ -451,7 +454,7 @@ def check_wide(shape: tuple[int, ...], wide: bool = True) -> None:
     if wide and 0 < P < D:
         raise ShapeError(
             f"X has {D} rows and only {P} columns, but columns are the candidates and {D} of them are needed. "
-            "Did you mean X.T? Otherwise pass fewer rows, or to `select` a smaller k."
+            "Did you mean X.T? Otherwise pass fewer rows, or to `select` k=, the number of columns to pick."
         )
 
 

@@ -1,23 +1,18 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # The penalty of one singular value or eigenvalue, for every kernel; penalty.py has the formulas and their derivation.
 
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, exp, fmax, fmin, log, pow, sqrt
 
 cdef extern from *:
     """
     #define TWO_E 5.43656365691809
-    #define LOG_TWO_E 1.6931471805599454
-    #define SINGULAR_VALUE_ERROR 2.220446049250313e-16
+    #define ROUNDING 1e-12
     #define LARGEST_LOG 600.0
-    #define CONVEX_EXPONENT 0.6204
-    #define TOLERANCE 5e-10
     """
     const double TWO_E
-    const double LOG_TWO_E
-    const double SINGULAR_VALUE_ERROR  # of a singular value, relative to the largest one times the number of columns
-    const double LARGEST_LOG           # as in penalty.py
-    const double CONVEX_EXPONENT       # as in penalty.py
-    const double TOLERANCE             # NODE_TOLERANCE of penalty.py: a bound this close to the incumbent closes a node
+    const double ROUNDING     # as in penalty.py
+    const double LARGEST_LOG  # as in penalty.py
 
 
 cdef struct Loss:             # of a set of columns
@@ -131,7 +126,7 @@ cdef inline double log_h(double eigenvalue, double c) noexcept nogil:
     if eigenvalue <= 0:
         return INFINITY
     power = pow(eigenvalue, c / 2)
-    return log_add(power, 1 / power) - LOG_TWO_E if power > 0 else INFINITY
+    return log_add(power, 1 / power) - log(TWO_E) if power > 0 else INFINITY
 
 
 # ------------------------------------------------------------------------------------------------- the loss of columns
@@ -145,7 +140,7 @@ cdef inline double least_penalty(double sigma, double error, double c) noexcept 
 cdef inline Loss spectral_loss(const double* sigma, int size, double c) noexcept nogil:
     # sum g(sigma_d) of `size` descending singular values
     cdef Loss loss
-    cdef double error = SINGULAR_VALUE_ERROR * size * sigma[0]
+    cdef double error = DBL_EPSILON * size * sigma[0]
     cdef int j
     loss.value = INFINITY if sigma[size - 1] <= error else 0.0
     loss.low = 0.0
@@ -159,7 +154,7 @@ cdef inline double log_spectral_loss(const double* sigma, int size, double c) no
     # The logarithm of the same value, as penalty.log_spectral_loss
     cdef double total = -INFINITY
     cdef int j
-    if sigma[size - 1] <= SINGULAR_VALUE_ERROR * size * sigma[0]:
+    if sigma[size - 1] <= DBL_EPSILON * size * sigma[0]:
         return INFINITY
     for j in range(size):
         total = log_add(total, log_h(sigma[j] * sigma[j], c))

@@ -22,8 +22,6 @@ from isopursuit.loss.penalty import LARGEST_EXP, log_penalty
 
 Normalization = str | Callable[[Array], Array]
 
-LOWEST_LOG = -700.0  # columns shorter than e^-700 times the longest count as zero (derived: above e^-708, float64)
-
 
 def symmetric_normalize(X: ArrayLike, c: float = 1.0, *, normalization: Normalization = "symmetric") -> Array:
     """Rescale every column of X to its normalized length.
@@ -141,7 +139,7 @@ def length_range(lengths: Array, c: float) -> tuple[float, list[int]]:
     relative = new_log - (new_log.max() if np.isfinite(new_log.max()) else 0.0)
     positive = lengths > 0
     orders = -float(relative[positive].min()) / np.log(10.0) if np.isfinite(new_log.max()) else np.inf
-    return orders, np.flatnonzero(positive & (relative < LOWEST_LOG)).tolist()
+    return orders, np.flatnonzero(positive & (relative < -LARGEST_EXP)).tolist()
 
 
 def workable(values: Array, c: float) -> str:

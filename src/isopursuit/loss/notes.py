@@ -32,8 +32,8 @@ def table_notes(log_loss: float, ideal: int, option: str) -> tuple[str, ...]:
         return ()
     return (
         Caution(
-            "the loss is far from ideal; rows are nearly parallel where one feature has far larger numbers than "
-            f"others. {option} gives all features the same scale."
+            "the loss is far from ideal. If one feature has far larger numbers than others, rows are nearly parallel; "
+            f"{option} gives all features the same scale."
         ),
     )
 

@@ -26,19 +26,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from isopursuit._core.linalg import namespace, spectrum
 from isopursuit._core.options import as_exponent
+from isopursuit._core.text import LARGEST_EXPONENT as LARGEST_EXP
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ShapeError
 
-# Tolerances, relative to the loss. The error of a proof is at most PROVED + NODE_TOLERANCE < STATED.
-STATED = 1e-9  # the tolerance of "proved optimal" (chosen: far above rounding, below what matters)
-PROVED = 4.5e-10  # a subset is better if it is below the incumbent by more than this
-NODE_TOLERANCE = 5e-10  # a bound this close to the incumbent closes a node of the tree (TOLERANCE in _penalty.pxd)
-LARGEST_EXP = 709.0  # e^709 is the largest integer power of e in float64 (derived)
+# Tolerances, relative to the loss; the kernels read them from here.
+STATED = 1e-9  # of "proved optimal" (chosen: a promise)
+# a subset is better if it is below the incumbent by more than this, and a bound this close to it closes a node (derived
+# so that both errors add up to less than STATED, with a tenth to spare)
+PROVED = 0.45 * STATED
+# of sums of products and of logarithms of losses; what differs by less is equal, and the lowest column number wins
+# (derived: 4,500 eps for sums of some thousand terms)
+ROUNDING = 1e-12
 LARGEST_LOG = 600.0  # largest log-loss for which bounds are computed (derived: their products stay below e^709)
+LARGEST = math.exp(LARGEST_LOG)  # larger losses and bounds are replaced by this
 SMALLEST_EXPONENT, LARGEST_EXPONENT = 0.05, 10  # exponents c for which the shape of the envelopes was checked (tests)
 CONVEX_EXPONENT = 0.6204  # from this c on h is convex (derived: min λ² h'' is 0 at c = 0.62025)
+FULL_EXPONENT = 0.75  # from this c on λ³ h'' is least at λ = 1 (derived: on a grid of λ; 0.7 is too small)
 
 
 def log_penalty(t: Any, c: float) -> Any:

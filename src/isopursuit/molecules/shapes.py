@@ -13,7 +13,7 @@ import numpy as np
 
 from isopursuit._core.types import Array
 from isopursuit.errors import BudgetError
-from isopursuit.molecules._geometry import torsion_values
+from isopursuit.molecules.geometry import torsion_values
 from isopursuit.molecules.torsions import torsion_rows
 from isopursuit.molecules.trajectory import Trajectory
 

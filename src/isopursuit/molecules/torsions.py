@@ -15,7 +15,7 @@ import numpy as np
 
 from isopursuit._core.types import Indices
 from isopursuit.errors import ParameterError, unknown_option
-from isopursuit.molecules._geometry import sines
+from isopursuit.molecules.geometry import sines
 from isopursuit.molecules.trajectory import Trajectory, find_bonds
 
 PEPTIDE_BOND = 2.0  # Å: C and N of two residues that are nearer in the first frame are bonded (bonds are 1.33 Å long)

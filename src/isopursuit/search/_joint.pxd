@@ -13,25 +13,20 @@
 # Aggregates are compared as totals of shares. The share of a point is its loss, but at most `cap`. For every cap t the sum of the m lowest of n losses is at least sum min(l, t) - (n - m) t, with equality if
 # t is the m-th lowest loss. A trimmed mean takes t from a good subset.
 
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, exp, log, sqrt
 from libc.string cimport memcpy
 
-from isopursuit.loss._penalty cimport LARGEST_LOG, SINGULAR_VALUE_ERROR, h, least_penalty, log_spectral_loss, pow
+from isopursuit.loss._penalty cimport LARGEST_LOG, ROUNDING, h, least_penalty, log_spectral_loss, pow
 from isopursuit.search._dense cimport dot, few_singular_values
 
 cdef extern from *:
     """
-    #define ROUNDING 1e-11
-    #define LARGEST 1e300
-    #define TABLE_SHIFT 41
-    #define FIRST_CELL (1017LL << 11)
-    #define CELLS (12LL << 11)
+    #define TABLE_BITS 11
     """
-    const double ROUNDING       # relative error of a share (derived: that of e^u is u eps, and u < 600; 75 times that)
-    const double LARGEST        # larger losses are replaced by this (derived: sums of 10^8 do not overflow)
-    const int TABLE_SHIFT       # bits of a float64 that the table of h ignores: 11 of the binary digits remain
-    const long long FIRST_CELL  # the other bits of its first argument, 2^-6; others are computed
-    const long long CELLS       # its size, up to 2^6 (derived: 196 kB fit into the cache of a processor)
+    # binary digits of a float64 by which the table of h, from 2^-6 to 2^6, finds its cell (derived: 196 kB fit into the
+    # cache of a core)
+    const int TABLE_BITS
 
 
 cdef struct Ranked:
@@ -48,7 +43,7 @@ cdef struct Points:
     int D
     double c
     double kappa
-    const double* cells       # (CELLS) least values of h between neighbouring arguments
+    const double* cells       # (12 << TABLE_BITS) least values of h between neighbouring arguments
     int left_out              # number of points, those of the highest losses, that are ignored
     double divisor            # of the sum over the other points
     double cap                # largest share
@@ -79,8 +74,8 @@ cdef inline double least_loss_at(const Points* at, int i, const int* subset, int
     cdef double total = 0
     cdef int j
     for j in range(size):
-        total += least_penalty(values[j], 2 * at.D * SINGULAR_VALUE_ERROR * values[0], at.c)
-    return min(total, LARGEST)
+        total += least_penalty(values[j], 2 * at.D * DBL_EPSILON * values[0], at.c)
+    return min(total, exp(LARGEST_LOG))
 
 
 cdef inline double share(const Points* at, double loss) noexcept nogil:
@@ -92,7 +87,7 @@ cdef inline double total_limit(const Points* at, double log_loss) noexcept nogil
     cdef double limit = INFINITY
     if log_loss < LARGEST_LOG:
         limit = at.divisor * exp(log_loss) + at.left_out * at.cap
-    return limit * (1 + ROUNDING + 16 * at.n * SINGULAR_VALUE_ERROR)
+    return limit * (1 + ROUNDING + 16 * at.n * DBL_EPSILON)
 
 
 cdef inline double first_total(const Points* at, int size, int missing) noexcept nogil:
@@ -107,8 +102,8 @@ cdef inline double first_total(const Points* at, int size, int missing) noexcept
 cdef inline double h_least(const Points* at, double eigenvalue) noexcept nogil:
     cdef long long cell
     memcpy(&cell, &eigenvalue, sizeof(double))
-    cell = (cell >> TABLE_SHIFT) - FIRST_CELL
-    if 0 <= cell < CELLS:
+    cell = (cell >> (52 - TABLE_BITS)) - (1017 << TABLE_BITS)  # 1017 are the bits of the exponent of 2^-6
+    if 0 <= cell < 12 << TABLE_BITS:
         return at.cells[cell]
     return h(eigenvalue, at.c) if eigenvalue > 0 else INFINITY
 
@@ -116,7 +111,7 @@ cdef inline double h_least(const Points* at, double eigenvalue) noexcept nogil:
 cdef inline double loss_with(const Points* at, int size, int i, double square, double rest) noexcept nogil:
     # A lower bound on the loss of the first `size` columns and another at the i-th point, from the squared lengths of
     # that one and of its residual
-    cdef double error = square * (2 * at.errors[size * at.n + i] + 16 * at.D * SINGULAR_VALUE_ERROR)
+    cdef double error = square * (2 * at.errors[size * at.n + i] + 16 * at.D * DBL_EPSILON)
     cdef double inside = max(square - rest - error, 0.0)
     rest = min(rest + error, 1.0) if rest < 1 else max(rest - error, 1.0)
     return at.losses[size * at.n + i] + h_least(at, rest) + at.kappa * inside
@@ -167,8 +162,8 @@ cdef inline void push(Points* at, int size, int p) noexcept nogil:
             before = rest
         at.losses[(size + 1) * at.n + i] = loss_with(at, size, i, square, rest)
         # the error of the span turns the new direction by its ratio to the length of the residual
-        before = at.errors[size * at.n + i] + 16 * at.D * SINGULAR_VALUE_ERROR
-        at.errors[(size + 1) * at.n + i] = before * (1 + (sqrt(square / rest) if rest > 0 else LARGEST))
+        before = at.errors[size * at.n + i] + 16 * at.D * DBL_EPSILON
+        at.errors[(size + 1) * at.n + i] = before * (1 + (sqrt(square / rest) if rest > 0 else exp(LARGEST_LOG)))
         product = 1 / sqrt(rest) if rest > 0 else 0.0
         for d in range(at.D):
             z[d] *= product

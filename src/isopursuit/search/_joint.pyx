@@ -18,12 +18,12 @@ from time import perf_counter
 
 import numpy as np
 
-from isopursuit.loss._penalty cimport CONVEX_EXPONENT, curve_at
+from isopursuit.loss.penalty import CONVEX_EXPONENT
+
+from isopursuit.loss._penalty cimport ROUNDING, curve_at
 from isopursuit.search._clock cimport seconds
 from isopursuit.search._rules cimport Rules, is_allowed, rules_of
 
-
-cdef double TIE = 1e-12       # relative; log-losses this close are equal, and the lowest index wins
 
 
 cdef double kappa_at(double u, double c) noexcept nogil:
@@ -49,11 +49,11 @@ cdef double least_kappa(double c) noexcept nogil:
 @lru_cache(maxsize=8)
 def table_of_h(double c):
     # h falls up to 1, where a cell ends, and then rises
-    ends = (np.arange(FIRST_CELL, FIRST_CELL + CELLS + 1) << TABLE_SHIFT).view(np.float64)
+    cdef int count = 12 << TABLE_BITS, j
+    ends = (((1017 << TABLE_BITS) + np.arange(count + 1)) << (52 - TABLE_BITS)).view(np.float64)
     values = np.where(ends[1:] <= 1, ends[1:], ends[:-1])
     cdef double[::1] cells = values
-    cdef int j
-    for j in range(CELLS):
+    for j in range(count):
         cells[j] = h(cells[j], c)
     return values
 
@@ -86,7 +86,7 @@ cdef class JointKernel:
         self.at.column_stride, self.at.point_stride = columns.strides[0] // 8, columns.strides[1] // 8
         self.at.kappa, self.at.cells = least_kappa(c), &self.cells[0]
         self.at.left_out, self.at.divisor = left_out, n - left_out if mean else 1
-        self.at.cap, self.at.order, self.at.ranked = LARGEST, &self.order[0], <Ranked*> &self.room[0]
+        self.at.cap, self.at.order, self.at.ranked = exp(LARGEST_LOG), &self.order[0], <Ranked*> &self.room[0]
         self.at.scratch = &self.memory[0]
         self.at.basis = self.at.scratch + D * (D + 1)
         self.at.errors = self.at.basis + n * D * D
@@ -118,7 +118,7 @@ cdef class JointKernel:
         return total_limit(&self.at, log_loss)
 
     def least_loss(self, double total):
-        total *= 1 - ROUNDING - 16 * self.at.n * SINGULAR_VALUE_ERROR
+        total *= 1 - ROUNDING - 16 * self.at.n * DBL_EPSILON
         return (total - self.at.left_out * self.at.cap) / self.at.divisor
 
     cdef double log_total(self, const int* subset, int size, double limit) noexcept nogil:
@@ -157,7 +157,7 @@ cdef class JointKernel:
         qsort(at.ranked, at.n, sizeof(Ranked), descending)
         for j in range(at.n):
             at.order[j] = at.ranked[j].point
-        at.cap = exp(min(at.ranked[at.left_out].log_loss, LARGEST_LOG)) if at.left_out else LARGEST
+        at.cap = exp(min(at.ranked[at.left_out].log_loss, LARGEST_LOG)) if at.left_out else exp(LARGEST_LOG)
 
     cdef double lead(self, const int* subset, int size, int missing) noexcept nogil:
         # Let these be the first columns, with their losses. Returns their total if `missing` more follow.
@@ -198,7 +198,7 @@ cdef class JointKernel:
                 if lower:
                     self.refer()
                     total = first_total(&self.at, size - 1, 1)
-                    log_limit = value - TIE * max(fabs(value), 1.0)
+                    log_limit = value - ROUNDING * max(fabs(value), 1.0)
                     most = total_limit(&self.at, log_limit)
         return which[:found], values[:found]
 

@@ -22,18 +22,16 @@ from time import perf_counter
 
 import numpy as np
 
-from isopursuit.loss._penalty cimport CONVEX_EXPONENT, LARGEST_LOG, h, log_spectral_loss
+from isopursuit.loss.penalty import CONVEX_EXPONENT, FULL_EXPONENT
+from isopursuit.search import settings
+
+from isopursuit.loss._penalty cimport LARGEST_LOG, ROUNDING, h, log_spectral_loss
 from isopursuit.search._clock cimport seconds
 from isopursuit.search._dense cimport dot, eigh, products, range_basis, singular_values
 from isopursuit.search._interlacing cimport Tests, estimate, make_tests, passes, roots_below
 
 
-cdef int CLOCK_WORK = 1 << 23  # multiplications between two checks of the clock (derived: a few milliseconds)
-cdef double TIE = 1e-12        # relative; log-losses this close are equal, and the lowest index wins
-cdef double REST_ERROR = 1e-14  # rounding of |x|^2 - |y|^2, relative to |x|^2 (derived: two sums of squares)
-cdef double FULL_EXPONENT = 0.75  # as in scan.py
-cdef double LEAST_RATIO = 1e-8  # of eigenvalues of a subset; below it 1/beta is not computed (derived: sqrt of eps)
-cdef double SLACK = 1e-6  # relative slack of 1/beta for rounding (derived: eps / LEAST_RATIO with room)
+cdef int work_of_step = settings.WORK
 
 
 cdef struct Workspace:
@@ -75,7 +73,7 @@ cdef double log_loss(const Workspace* at, const int* subset, int size) noexcept 
 cdef bint multiply(Workspace* at, int width, bint all_columns) noexcept nogil:
     # Y = the columns, all or the listed ones, times the first `width` rows of at.matrix. False if the deadline comes first.
     cdef int D = at.D, count = at.P if all_columns else at.tried, first = 0, j, size
-    cdef int step = max(CLOCK_WORK // (D * width), 1) if at.until < INFINITY else count
+    cdef int step = max(work_of_step // (D * width), 1) if at.until < INFINITY else count
     cdef const double* columns = at.columns if all_columns else at.gathered
     while first < count:
         if expired(at):
@@ -123,7 +121,7 @@ cdef bint test_listed(Workspace* at, const int* others, int count, double limit)
         y = at.Y + <size_t> j * size
         if size < at.D or count == 0:
             # raised by its rounding error: that lowers the loss, so a test stays a necessary condition
-            rest = at.squares[at.listed[j]] * (1 + REST_ERROR)
+            rest = at.squares[at.listed[j]] * (1 + ROUNDING)
             for a in range(1, size):
                 rest -= y[a] * y[a]
             y[0] = sqrt(fmax(rest, 0.0))
@@ -160,7 +158,7 @@ cdef int best_of(Workspace* at, int* subset, int count, double* best) noexcept n
         if value < best[0] - margin or (value <= best[0] + margin and at.listed[j] < found):
             best[0] = fmin(value, best[0])
             found = at.listed[j]
-            margin = TIE * fmax(fabs(value), 1.0)
+            margin = ROUNDING * fmax(fabs(value), 1.0)
             if at.tests.count == 0:
                 # the first evaluated loss is a cutoff for the tests
                 if make_tests(at.e, size, at.c, best[0] + margin, &at.tests) != 0:
@@ -197,7 +195,7 @@ cdef class SwapKernel:
         self.memory = np.empty(P * (k + D + 2) + k + D * (2 * k + 1) + k * (2 * k + 3) + 1)
         self.numbers = np.empty(P + k + 1, np.intc)
         self.blocked = np.zeros(P, np.int8)
-        self.chunk = min(P, CLOCK_WORK // (2 * k * k) + 1)
+        self.chunk = min(P, work_of_step // (8 * k * k) + 1)
         self.inverse, self.pulled, self.alone = np.empty((P, k)), np.empty(2 * self.chunk * k), np.empty(P)
         self.d = c * c / 4 if c >= FULL_EXPONENT else 0.0
         self.at.listed = &self.numbers[0]
@@ -245,7 +243,8 @@ cdef class SwapKernel:
         cdef const double* b
         for j in range(size):
             memcpy(self.at.scratch + j * D, self.at.columns + <size_t> subset[j] * D, D * sizeof(double))
-        if range_basis(self.at.scratch, size, D, e, self.at.matrix) != 0 or e[0] < LEAST_RATIO * e[size - 1]:
+        # the relative error of 1/beta is ROUNDING / (e[0] / e[size - 1]): at most the root of ROUNDING, as `list_beside` assumes
+        if range_basis(self.at.scratch, size, D, e, self.at.matrix) != 0 or e[0] < sqrt(ROUNDING) * e[size - 1]:
             return False
         if not multiply(&self.at, size, True):
             return False
@@ -266,11 +265,11 @@ cdef class SwapKernel:
                 if expired(&self.at):
                     return False
                 products(y, min(self.chunk, self.at.P - p), pull, 2 * size, size, &self.pulled[0])
-            total, rest = 1.0, self.at.squares[p] * (1 + REST_ERROR)
+            total, rest = 1.0, self.at.squares[p] * (1 + ROUNDING)
             for a in range(size):
                 rest -= y[a] * y[a]
                 total += b[a] * b[a]
-            rest = fmax(rest, REST_ERROR * self.at.squares[p]) if size < D else REST_ERROR * self.at.squares[p]
+            rest = fmax(rest, ROUNDING * self.at.squares[p]) if size < D else ROUNDING * self.at.squares[p]
             for j in range(size):
                 share = b[j] / self.at.scratch[j]
                 leak = total + share * (share * self.at.scratch[size + j] - 2 * b[size + j])
@@ -294,14 +293,14 @@ cdef class SwapKernel:
             most = exp(limit)
             for a in range(1, count + 1):
                 most -= h(self.at.e[a], self.at.c)
-            most += SLACK * (exp(limit) + fabs(most))
+            most += sqrt(ROUNDING) * (exp(limit) + fabs(most))
         for j in range(subset.shape[0]):
             self.blocked[subset[j]] = 1
         self.at.tried = 0
         for p in range(self.at.P):
             if self.blocked[p]:
                 continue
-            if most < INFINITY and self.alone[p] + self.d * (1 - SLACK) * self.inverse[p, position] > most:
+            if most < INFINITY and self.alone[p] + self.d * (1 - sqrt(ROUNDING)) * self.inverse[p, position] > most:
                 continue
             self.at.listed[self.at.tried] = p
             self.at.tried += 1

@@ -9,13 +9,11 @@ import numpy as np
 
 from isopursuit._core.types import Array, SearchMethod, Status
 from isopursuit.errors import BudgetError
-from isopursuit.loss.penalty import STATED, to_loss
+from isopursuit.loss.penalty import ROUNDING, STATED, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Limits, SearchOutcome, SearchProgress
 from isopursuit.search.pool import Pool
-from isopursuit.search.settings import TIE
-
-ENTRIES = 2**18  # entries of all matrices whose losses are computed at once (derived: 2 MB stay in cache)
+from isopursuit.search.settings import ENTRIES
 
 
 def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
@@ -49,7 +47,7 @@ def brute(pool: Pool, limits: Limits, method: SearchMethod = "brute") -> Search:
             log_losses = pool.log_losses(stack)
             least = min(least, float(pool.least_log_losses(stack).min()))
             i = _lowest(log_losses)
-            if best == np.inf or log_losses[i] < best - TIE * max(abs(best), 1.0):
+            if best == np.inf or log_losses[i] < best - ROUNDING * max(abs(best), 1.0):
                 best, subset = float(log_losses[i]), picked[i]
             if report is not None:
                 loss = to_loss(best)
@@ -78,4 +76,4 @@ def _lowest(log_losses: Array) -> int:
     least = float(log_losses.min())
     if not np.isfinite(least):
         return int(np.argmin(log_losses))
-    return int(np.argmax(log_losses <= least + TIE * max(abs(least), 1.0)))
+    return int(np.argmax(log_losses <= least + ROUNDING * max(abs(least), 1.0)))

@@ -21,9 +21,7 @@ from isopursuit.search.incumbent import Incumbent, Limits, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
-from isopursuit.search.settings import FEW_KICKS, FEW_STARTS, FEW_SUBSETS, FIRST_KICKS, HALF, STARTS
-
-START_SHARE = HALF  # share of the time for all of an exact search before the last proof
+from isopursuit.search.settings import FEW_SUBSETS, FIRST_KICKS, HALF, STARTS
 
 
 def exact(pool: Pool, limits: Limits) -> Search:
@@ -38,7 +36,7 @@ def exact(pool: Pool, limits: Limits) -> Search:
         return brute(pool, limits, "exact")
     pool = pool.distinct()
     incumbent = started(pool, limits)
-    start = clock.part(START_SHARE)
+    start = clock.part(HALF)
     with incumbent.ended_by_caller():
         with incumbent.ended_by_caller():
             incumbent.stop = _start(pool, incumbent, limits, incumbent.reporting(start))
@@ -65,7 +63,8 @@ def _answer(pool: Pool, incumbent: Incumbent) -> Search:
 
 def _start(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> StopReason | None:
     """Search for a good subset before the proof, and longer if no subset was found whose loss can be bounded."""
-    starts, kicks = (STARTS, FIRST_KICKS) if pool.points == 1 else (FEW_STARTS, FEW_KICKS)
+    share = 1 if pool.points == 1 else 3
+    starts, kicks = STARTS // share, FIRST_KICKS // share
     stop = improve(pool, incumbent, clock, limits, starts, kicks, brief=True)
     if stop is None and not incumbent.log_loss < LARGEST_LOG:
         stop = improve(pool, incumbent, clock, limits, starts, kicks, brief=True)

@@ -25,12 +25,11 @@ from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
 from isopursuit.search.scan import SwapBounds, SwapCandidates
 from isopursuit.search.settings import (
-    BYTES_PER_ENTRY,
+    COPIES,
     FIRST_KICKS,
     HALF,
     JOINT_TRIAL,
     LEAST_TRIAL,
-    MAX_KICK_COLUMNS,
     RESIDENT,
     SOURCE_ROUNDS,
     STARTS,
@@ -129,7 +128,7 @@ def improve(
         if stop is not None or not incumbent.swap_optimal:
             return stop
         # no single one of the columns of the least bounds improves the subset, but several may
-        found = _candidates(pool, incumbent.subset, clock, MAX_KICK_COLUMNS, -np.inf)
+        found = _candidates(pool, incumbent.subset, clock, 2 * RESIDENT, -np.inf)
         if found is None:
             return None
         among = _with_subset(pool, incumbent.subset, *pool.columns_of(found))
@@ -158,7 +157,7 @@ def _candidates(pool: Pool, subset: Indices, clock: Clock, room: int, bar: float
 
 def _swaps_over_all(pool: Pool, incumbent: Incumbent, clock: Clock, memory: int) -> StopReason | None:
     """Make swaps with all columns, pass by pass; `incumbent.swap_optimal` says whether in the end none improves it."""
-    room = max(RESIDENT, memory // (BYTES_PER_ENTRY * pool.rows))
+    room = max(RESIDENT, memory // (8 * COPIES * pool.rows))
     free = range(len(pool.include), pool.k)
     start = np.arange(pool.k, dtype=np.int32)
     while not clock.expired:
@@ -169,7 +168,7 @@ def _swaps_over_all(pool: Pool, incumbent: Incumbent, clock: Clock, memory: int)
             return None
         positions, values = pool.columns_of(found)
         numbers, keys, _ = found.parts[0]
-        best = np.isin(positions, numbers[np.argsort(-keys, kind="stable")[:MAX_KICK_COLUMNS]])
+        best = np.isin(positions, numbers[np.argsort(-keys, kind="stable")[: 2 * RESIDENT]])
         improved = False
         for some in (np.flatnonzero(best), np.arange(len(positions))):  # the most promising ones, then all
             columns = np.concatenate([here, values[:, some]], axis=1)

@@ -15,14 +15,7 @@ import numpy as np
 
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.search.rules import Rules
-
-WORK = 5_000_000  # columns put into cliques, in all (measured: about 1 s for FEW_COLUMNS)
-FEW_COLUMNS = (
-    500  # with more columns each comparison takes longer, and the work is less (derived: sets are long integers)
-)
-# columns tried for a first allowed set of large volume (chosen: far more than k), and the multiplications for them
-# (derived: about 1 s)
-FIRST_STEPS, FIRST_WORK = 2_000, 2**31
+from isopursuit.search.settings import RESIDENT, WORK
 
 
 def largest(rules: Rules, include: Indices, free: Indices, most: int) -> tuple[Indices, int]:
@@ -50,7 +43,7 @@ def largest(rules: Rules, include: Indices, free: Indices, most: int) -> tuple[I
             parts.append((part, inside))
     needed = int(least.sum())
     found, bound = include.tolist(), len(include)
-    work = WORK * FEW_COLUMNS // max(len(free), FEW_COLUMNS)
+    work = 128 * WORK // max(len(free), RESIDENT)  # columns put into cliques, in about 1 s: sets are long integers
     for i, (part, inside) in enumerate(parts):
         needed -= sum(low for low, _, _ in inside.values())
         budget = max(work // (len(parts) - i), 1)
@@ -225,7 +218,7 @@ def first_allowed(
     levels.append((rest, np.zeros(X.shape[2], dtype=bool)))
     for p in include.tolist():
         push(p)
-    steps = k + min(FIRST_STEPS, FIRST_WORK // X.size)
+    steps = k + min(2 * RESIDENT, 64 * WORK // X.size)  # columns tried, in at most about 1 s
     while steps:
         if len(subset) == k and finite(np.array(subset)):
             return np.sort(np.array(subset, dtype=np.intp)), False

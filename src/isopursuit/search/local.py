@@ -23,13 +23,13 @@ from isopursuit._core.clock import UNLIMITED, Clock
 from isopursuit._core.linalg import numerical_rank, pivoted_qr, spectrum, unit_columns
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit.loss.penalty import to_loss
+from isopursuit.loss.penalty import PROVED, ROUNDING, to_loss
 from isopursuit.search._joint import JointKernel
 from isopursuit.search._swap import SwapKernel
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.rules import Rules
-from isopursuit.search.settings import MIN_DECREASE, SOURCE_ENTRIES
+from isopursuit.search.settings import RESIDENT, SOURCE_ENTRIES
 
 # fruitless kicks for each free column before another start (measured on "x gauss16" and unit-length 14 × 300: 10 and 20
 # are equal within the noise)
@@ -42,9 +42,6 @@ AGREEING = 3
 FRUITLESS = 300
 DETOUR = 0.05  # relative rise of the excess loss from kick to kick (measured on "x gauss16": with 0, 0.3 % worse)
 MOST_KICKED = 8  # a kick removes between two and this many columns (measured on "x gauss16": with 6, 0.7 % worse)
-# columns, or twice as many as are picked, that a start of large volume considers (measured: 0.1 s with 384 rows)
-FEW_COLUMNS = 4096
-NEGLIGIBLE = 1e-10  # a residual below this, relative to the longest column, is rounding (chosen: above k eps)
 
 Subset: TypeAlias = NDArray[np.int32]  # positions as the kernels read them; the included ones first
 
@@ -130,7 +127,7 @@ def completed(kernel: Kernel, subset: Subset, k: int) -> Subset | None:
 
 def lower_than(log_loss: float) -> float:
     """A cutoff below this log-loss by more than rounding, so that equal subsets do not alternate."""
-    return log_loss - MIN_DECREASE - 1e-13 * abs(log_loss) if log_loss < np.inf else log_loss
+    return log_loss - PROVED - ROUNDING * abs(log_loss) if log_loss < np.inf else log_loss
 
 
 def include_first(include: NDArray[np.integer], subset: NDArray[np.integer]) -> Subset:
@@ -168,12 +165,12 @@ def large_volume(X: Array, include: NDArray[np.integer], k: int, clock: Clock = 
 def _pivoted(X: Array, subset: Indices, k: int) -> Indices:
     """`large_volume` at one point, (D, P)."""
     P, longest = X.shape[1], float(np.einsum("dp,dp->p", X, X).max()) ** 0.5
-    few = max(2 * k, FEW_COLUMNS)
+    few = max(2 * k, 4 * RESIDENT)  # takes 0.1 s with 384 rows
     numbers: Indices = np.arange(0, P, -(-P // few), dtype=np.intp)
     while len(subset) < k:
         numbers = np.setdiff1d(numbers, subset)
         R, order = pivoted_qr(residuals(X[:, numbers], X[:, subset]))
-        fresh = int((np.abs(np.diag(R)) > NEGLIGIBLE * longest).sum())
+        fresh = int((np.abs(np.diag(R)) > ROUNDING * longest).sum())
         whole = len(numbers) + len(subset) == P
         # if all columns are nearly dependent, any will do
         subset = np.append(subset, numbers[order[: k - len(subset) if whole else min(fresh, k - len(subset))]])

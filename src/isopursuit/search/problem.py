@@ -38,12 +38,11 @@ from isopursuit.search.largest import largest
 from isopursuit.search.pool import Pool
 from isopursuit.search.replacements import ReplacementLists, Replacements, rounding_after
 from isopursuit.search.rules import Rules, as_rules
-from isopursuit.search.settings import MAX_TREE_COLUMNS, SOURCE_ENTRIES
+from isopursuit.search.settings import RESIDENT, SOURCE_ENTRIES
 from isopursuit.sources.arrays import ArraySource
 from isopursuit.sources.columns import Columns, as_candidates, is_source
 from isopursuit.sources.tasks import OutOfTimeError, fold_until
 
-SPECTRUM_SAMPLE = 1000  # about as many columns show which directions carry the data (chosen: at most 0.2 s)
 # what needs the columns in memory, as the first words of a message
 RULES, BRUTE_FORCE = "A search with max_correlation=, apart= or groups=", "Brute-force search"
 
@@ -332,7 +331,7 @@ class Problem:
         tied, notes = pursuit.tied, self.notes
         if self.points is None:
             notes = pursuit.notes
-            if len(tied) > MAX_TREE_COLUMNS:
+            if len(tied) > 5 * RESIDENT:
                 notes += (f"{len(tied)} columns are tied, too many to search; only those with weight were searched.",)
                 tied = pursuit.support
         numbers = np.setdiff1d(np.union1d(tied, self.include), self.exclude).astype(np.intp)
@@ -351,10 +350,10 @@ class Problem:
     def squared_singular_values(self) -> Array:
         """Of the columns that are compared, each divided by its length, or of a sample of many; at one point."""
         if self.points is None:
-            some = self._stream.sample(SPECTRUM_SAMPLE)
+            some = self._stream.sample(RESIDENT)
             values = self._stream.transform.apply(self._stream.take(some))
         else:
-            values = self.points[0].values[:, :: max(self.size[2] // SPECTRUM_SAMPLE, 1)]
+            values = self.points[0].values[:, :: max(self.size[2] // RESIDENT, 1)]
         values = unit_columns(values)
         squares = np.linalg.eigvalsh(values @ values.T if len(values) < values.shape[1] else values.T @ values)
         return np.asarray(squares, dtype=np.float64)

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from isopursuit._core.linalg import EPS, LOOSE, on_host, spectrum
 from isopursuit._core.types import Array, Indices, Mask
 from isopursuit.loss.aggregate import SUM, Aggregate
-from isopursuit.loss.penalty import log_spectral_loss
+from isopursuit.loss.penalty import ROUNDING, STATED, log_spectral_loss
 from isopursuit.search.local import swap_kernel
-from isopursuit.search.settings import BATCH, SLACK, TIE
+from isopursuit.search.settings import BATCH
 from isopursuit.sources.tasks import Transform, pieces, usable
 
 NEAREST = 5  # replacements kept for each picked column (chosen: a short list for the reader)
-CLEAR = 1e-6  # unit-length columns with a least singular value above this are independent (chosen: far above rounding)
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ class Replacements:
             size = np.maximum(size, errors / EPS)
         sigma = spectrum(stack)
         losses = self.aggregate.log_total(log_spectral_loss(sigma, self.c))
-        for i in np.flatnonzero((sigma[..., -1] <= CLEAR * size.max(axis=-1)).any(axis=1)):
+        for i in np.flatnonzero((sigma[..., -1] <= ROUNDING**0.5 * size.max(axis=-1)).any(axis=1)):
             s = spectrum(stack[i] / np.where(size[i] > 0, size[i], 1.0)[:, None, :])
             independent = s[:, -1] > k * EPS * np.maximum(s[:, 0], 1.0)
             losses[i] = losses[i] if independent.sum() >= self.aggregate.kept(len(s)) else np.inf
@@ -214,7 +213,7 @@ class Replacements:
         size = max(float(np.linalg.norm(self.picked, axis=1).max()), 1.0)
         with np.errstate(over="ignore"):
             relative = 64 * self.picked.shape[2] * EPS * self.c * size * np.float64(max(log_loss, 1.0)) ** (1 / self.c)
-        return log_loss + max(SLACK, float(relative)) * max(abs(log_loss), 1.0) if relative < 0.1 else np.inf
+        return log_loss + max(STATED, float(relative)) * max(abs(log_loss), 1.0) if relative < 0.1 else np.inf
 
     def _promising(self, position: int, others: Array) -> Indices:
         """Columns with a low bound on the loss.
@@ -251,7 +250,7 @@ def rounding_after(transform: Transform, centred: Array) -> Array | None:
 
 def is_lower(log_loss: float, other: float) -> bool:
     """Whether a log-loss is lower than the other by more than rounding."""
-    return log_loss < other - TIE * max(abs(log_loss), 1.0)
+    return log_loss < other - ROUNDING * max(abs(log_loss), 1.0)
 
 
 def ranked(found: Iterable[Replacement]) -> tuple[Replacement, ...]:

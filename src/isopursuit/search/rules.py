@@ -23,10 +23,9 @@ from isopursuit._core.text import listed, name_columns
 from isopursuit._core.types import Array, Indices, Label, Labels, Mask, PerGroup
 from isopursuit.data._matrix import Matrix, as_indices
 from isopursuit.errors import BudgetError, ParameterError
+from isopursuit.loss.penalty import ROUNDING
+from isopursuit.search.settings import SOURCE_ENTRIES, TABLE_BYTES
 
-ROUNDING = 1e-12  # a cosine above the threshold by less is equal to it (chosen: far above the rounding of a cosine)
-ROWS = 512  # rows of the table of pairs that are computed at once (derived: 40 MB for 10,000 columns)
-MOST_PAIRS = 2**32  # most pairs of columns in the table, one bit each (derived: 512 MB, for 65,000 columns)
 NO_LIMIT = 2**30  # columns of a group without a limit
 
 
@@ -99,7 +98,8 @@ class Rules:
         """The rules among these columns."""
         if np.array_equal(positions, np.arange(self.count)):
             return self
-        parts = (positions[first : first + ROWS] for first in range(0, len(positions), ROWS))
+        size = _rows(self.count)
+        parts = (positions[first : first + size] for first in range(0, len(positions), size))
         rows = [
             np.packbits(
                 np.unpackbits(self.near[some], axis=1, count=self.count, bitorder="little")[:, positions],
@@ -198,10 +198,10 @@ def as_rules(
         raise ParameterError("per_group needs groups=: the group of each column.")
     if max_correlation is None and apart is None and groups is None:
         return None
-    if P * P > MOST_PAIRS:
+    if P * P > 16 * TABLE_BYTES:  # one bit each
         raise BudgetError(
             f"max_correlation=, apart= and groups= need a table of all pairs, too large for {P:,} columns. Pass at "
-            f"most {int(MOST_PAIRS**0.5):,}."
+            f"most {4 * int(TABLE_BYTES**0.5):,}."
         )
     near = np.zeros((P, -(-P // 8)), dtype=np.uint8)
     if max_correlation is not None:
@@ -229,11 +229,17 @@ def _directions(values: Array) -> Array:
     return values / np.where(lengths > 0, lengths, 1.0)
 
 
+def _rows(columns: int) -> int:
+    """Rows of the table of pairs that are computed at once."""
+    return max(SOURCE_ENTRIES // columns, 1)
+
+
 def _mark_similar(near: NDArray[np.uint8], points: list[Array], threshold: float) -> None:
     """Set the bits of pairs whose mean |cosine| is above the threshold."""
     P = len(near)
-    for first in range(0, P, ROWS):
-        some = slice(first, min(first + ROWS, P))
+    size = _rows(P)
+    for first in range(0, P, size):
+        some = slice(first, min(first + size, P))
         cosines = sum(np.abs(one[:, some].T @ one) for one in points) / len(points)
         above = np.asarray(cosines > threshold + ROUNDING)
         above[np.arange(above.shape[0]), np.arange(some.start, some.stop)] = False

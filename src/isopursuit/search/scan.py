@@ -41,15 +41,21 @@ from numpy.typing import NDArray
 
 from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
-from isopursuit.loss.penalty import CONVEX_EXPONENT, LARGEST_LOG, loss_above, loss_below, to_loss
+from isopursuit.loss.penalty import (
+    CONVEX_EXPONENT,
+    FULL_EXPONENT,
+    LARGEST,
+    LARGEST_LOG,
+    ROUNDING,
+    STATED,
+    loss_above,
+    loss_below,
+    to_loss,
+)
 from isopursuit.search._swap import SwapKernel
-from isopursuit.search.settings import BATCH, SLACK, TIE
+from isopursuit.search.settings import BATCH, WORK
 from isopursuit.sources.screening import Screen
 from isopursuit.sources.tasks import OutOfTimeError, TopK, Transform, copied_rows, on_same_device, pieces, usable
-
-FULL_EXPONENT = 0.75  # for c at least this, λ³ h'' is least at λ = 1 (computed on a grid of λ; 0.7 is too small)
-MANY_POSITIONS = 64  # with more columns one bound on the eigenvalues serves all positions (derived: each takes k³ work)
-LARGEST = float(np.exp(LARGEST_LOG))  # larger bounds are replaced by this (derived: a limit above it excludes nothing)
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class AdditionBounds:
                 bound = xp.maximum(bound, blocks)
             # where a bound overflows, so may all losses: the cap lets their logarithms decide
             bound = xp.where(xp.isnan(bound), -np.inf, xp.clip(bound, None, LARGEST))
-        return bound * (1 - SLACK)
+        return bound * (1 - STATED)
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class SwapBounds:
         W, G = Wt.T, (Wt.T * s**2) @ Wt
         g = (W / s**2) @ Wt
         low, high = s[None, :0:-1] ** 2, s[None, -2::-1] ** 2  # without a column, eigenvalues interlace those with it
-        if 1 < k <= MANY_POSITIONS:
+        if k > 1 and k**4 <= WORK:  # otherwise one bound on the eigenvalues serves all positions
             stays = np.nonzero(~np.eye(k, dtype=bool))[1].reshape(k, k - 1)
             low = high = np.linalg.eigvalsh(G[stays[:, :, None], stays[:, None, :]])  # without each column in turn
         additions = AdditionBounds.of(low, high, c)
@@ -142,8 +148,8 @@ class SwapBounds:
         off = off + 4 * k * float(np.finfo(np.float64).eps) * squares  # the rounding of a squared length
         share = b / diagonal
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            leak = xp.clip(xp.einsum("dp,dp->p", b, b) * (1 - SLACK) + share * (share * square - 2 * gb), 0.0, None)
-            return self.additions(squares, (1 + leak) * (1 - SLACK) / (share * b + off))
+            leak = xp.clip(xp.einsum("dp,dp->p", b, b) * (1 - STATED) + share * (share * square - 2 * gb), 0.0, None)
+            return self.additions(squares, (1 + leak) * (1 - STATED) / (share * b + off))
 
 
 @dataclass(frozen=True)
@@ -298,14 +304,14 @@ class BestAddition:
         """The better one. Ties go to the lower number."""
         if other.index < 0 or one.index < 0:
             return one if other.index < 0 else other
-        tie = abs(one.log_loss - other.log_loss) <= TIE * max(abs(min(one.log_loss, other.log_loss)), 1.0)
+        tie = abs(one.log_loss - other.log_loss) <= ROUNDING * max(abs(min(one.log_loss, other.log_loss)), 1.0)
         return min(one, other, key=lambda best: best.index if tie else best.log_loss)
 
     def after(self, answer: BestColumn) -> BestAddition:
         """The task with the best loss so far as its limit, slightly raised, so that equal losses are below it."""
         if answer.index < 0:
             return self
-        return replace(self, limit=min(self.limit, answer.log_loss + 2 * TIE * max(abs(answer.log_loss), 1.0)))
+        return replace(self, limit=min(self.limit, answer.log_loss + 2 * ROUNDING * max(abs(answer.log_loss), 1.0)))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from isopursuit.search.pool import Pool
 from isopursuit.search.problem import Problem
 from isopursuit.search.proof.writing import write_proof
 from isopursuit.search.settings import (
+    COPIES,
     GOOD_ENOUGH,
     HALF,
     JOINT_TRIAL,
@@ -34,7 +35,6 @@ from isopursuit.search.settings import (
 
 # statuses of a search that more time or another method may improve
 UNDECIDED = ("time", "nodes", "memory", "heuristic")
-MATRIX_COPIES = 8  # of the matrix while the root of a proof is bounded (derived: as many arrays in `check.Tree.cut`)
 # why "auto" returns the answer of "exact", by its status
 EXACT_REASONS = {
     "optimal": "a search of all columns ended with a proof",
@@ -90,7 +90,7 @@ def _loaded(problem: Problem, memory: int) -> Array:
             "matrix of the values that are compared."
         )
     rows, count = source.shape
-    if 8 * rows * count * MATRIX_COPIES > memory:
+    if 8 * rows * count * COPIES > memory:
         raise ParameterError(
             f"proof= needs all {count:,} columns in memory, {8 * rows * count / 1e9:.3g} GB, and several copies. Pass "
             "a part of them, or a larger memory=."
@@ -177,8 +177,9 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     if n > 1:  # an exact search also finds better subsets than kicks do
         short = replace(short, trial=JOINT_TRIAL)
     else:
-        nodes = MOST_TRIALS * trial if trial >= LEAST_TRIAL else 1
-        short = replace(short, trial=min(trial, nodes), nodes=nodes if limits.gap is None else None)
+        many = trial >= LEAST_TRIAL
+        nodes = MOST_TRIALS * trial if many else trial
+        short = replace(short, trial=trial if many else 1, nodes=nodes if limits.gap is None else None)
         short = replace(short, clock=clock.within(HALF * clock.remaining))
     try:
         first = exact(pool, short)
@@ -190,7 +191,7 @@ def _auto(problem: Problem, limits: Limits) -> Outcome:
     if n > 1 or first.status not in UNDECIDED:
         return Outcome(first, method="exact", reason=EXACT_REASONS[first.status])
     try:
-        return _exchanged(pool, limits, first, "a search of all columns found no proof within its nodes")
+        return _exchanged(pool, limits, first, "a short search of all columns found no proof")
     except KeyboardInterrupt:  # before the exchange search has an answer
         clock.pressed()
         return Outcome(replace(first, status="interrupted"), method="exact", reason=EXACT_REASONS["interrupted"])

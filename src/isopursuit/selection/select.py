@@ -26,8 +26,9 @@ from isopursuit.loss.notes import crowding_notes
 from isopursuit.loss.penalty import LARGEST_EXP, to_loss
 from isopursuit.results import Search
 from isopursuit.search.incumbent import Callback, Limits, ProofFile, SearchProgress
-from isopursuit.search.problem import BRUTE_FORCE, SPECTRUM_SAMPLE, Problem
+from isopursuit.search.problem import BRUTE_FORCE, Problem
 from isopursuit.search.replacements import Replacement, ReplacementLists, is_lower, ranked
+from isopursuit.search.settings import RESIDENT
 from isopursuit.search.solve import Outcome, solve
 from isopursuit.selection.result import Alternative, Choice, Selection
 
@@ -145,8 +146,9 @@ def select(
 
     1. "exact", for at most half of the time limit. After N = 4e7 / (n P D²) nodes of its tree at n points (about half a
        second) it gives up if the tree only grows, and from then on a gap of 0.01 is enough. Unless `gap` is given, it
-       ends after 10 N nodes. If N < 100, only the root is bounded; if N < 1, "exchange" runs at once. Many points have
-       no second method: "exact" has all of the time limit, and 0.01 is enough after 50,000 pairs of columns.
+       ends after 10 N nodes. If N < 100, it ends after N nodes, or once a gap of 0.01 is proved; if N < 1, "exchange"
+       runs at once. Many points have no second method: "exact" has all of the time limit, and 0.01 is enough after
+       50,000 pairs of columns.
     2. "exchange", with the lower bound that is known. If `gap` is not given, it ends when kicks have stopped to help.
 
     The loss of a column is least at length 1, so the unit decides which columns can be picked at all. Pass
@@ -201,7 +203,7 @@ def select(
         stopped = True
         values, found = problem.replacements(outcome.search, clock.within(0.0))
     why = _stop_note(outcome.search, time_limit, gap, watch is not None and watch.asked) + _price_note(found, stopped)
-    few = not problem.many and problem.k <= SPECTRUM_SAMPLE // 2 and not stopped
+    few = not problem.many and problem.k <= RESIDENT // 2 and not stopped
     if few and not any(isinstance(note, Caution) for note in outcome.search.notes):
         why += crowding_notes(problem.squared_singular_values, problem.k, outcome.search.log_loss)
     outcome = replace(outcome, notes=outcome.notes + why)
@@ -225,7 +227,7 @@ def _stop_note(search: Search, time_limit: float | None, gap: float | None, aske
     if search.status == "interrupted":
         return ("the callback ended the search." if asked else "an interrupt (Ctrl-C) ended the search.",)
     if search.status == "gap" and gap is None:
-        return ("a short search found no proof, but a loss within 1 % of the lower bound; gap=0 looks for a proof.",)
+        return ("a short search found no proof, but a loss within 1 % of its bound; method='exact' looks for one.",)
     if search.status != "time" or time_limit is None:
         return ()
     return (f"the time limit of {time_limit:g} s ended the search; a longer time_limit= may improve or prove it.",)

@@ -21,6 +21,7 @@ SHOWN = 5  # entries that are not finite in a message (chosen)
 # as many 1.2 times as long)
 PIECE = 2**18
 DEVICE_PIECE = 2**26  # the same on a device (derived: half a GB of float64)
+LEAST_PIECE = 256  # columns at once, for any number of rows (derived: the width of _screen.pyx)
 WORK = 2**28  # multiplications between two checks of the clock (derived: a few hundredths of a second)
 
 
@@ -147,7 +148,7 @@ def pieces(block: Any, transform: Transform, *, exact: bool = True) -> Iterator[
     They are float64 if `exact`; otherwise they keep the precision of the block and the transform.
     """
     host = isinstance(block, np.ndarray)
-    width = max((PIECE if host else DEVICE_PIECE) // block.shape[0], 256)
+    width = max((PIECE if host else DEVICE_PIECE) // block.shape[0], LEAST_PIECE)
     for start in range(0, block.shape[1], width):
         some = block[:, start : start + width]
         yield start, transform.apply(doubled(some) if exact or not host else some)

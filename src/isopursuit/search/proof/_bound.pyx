@@ -8,22 +8,12 @@ For fewer columns than rows tr q and log det are those of the least majorants (_
 from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, log, pow, sqrt
 from libc.string cimport memcpy, memmove, memset
 
-from isopursuit.loss._penalty cimport Curve, Value, curve_of, envelope, h_above, h_below, power_of_loss
+from isopursuit.loss._penalty cimport ROUNDING, Curve, Value, curve_of, envelope, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh, products
 from isopursuit.search.proof._node cimport (
-    CUT_ERROR, EIGENVALUE_ERROR, ROTATION_ERROR, Candidates, Node, Point, Smallest, cutoff, kappa_of, least_majorant,
-    reflect, row_of, smallest_allowed,
+    EIGH_WORK, Candidates, Node, Point, Smallest, cutoff, eigenvalue_error, kappa_of, least_majorant, reflect,
+    rotation_error, row_of, smallest_allowed,
 )
-
-cdef extern from *:
-    """
-    #define EIGH_WORK 400
-    #define STOP_WORK 33554432L
-    #define SINGULAR 1e-12
-    """
-    const int EIGH_WORK   # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
-    const long STOP_WORK  # multiplications between two checks of the flag that stops a search (derived: about 10 ms)
-    const double SINGULAR # N(w) is singular if an eigenvalue is below this share of the largest (derived: far above D eps)
 
 
 cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
@@ -43,7 +33,7 @@ cdef bint rotate(Node* node, const int* chosen) noexcept nogil:
     for j in range(node.k):
         pivot = node.chosen + j * D
         length = sqrt(dot(pivot, pivot, D))
-        square = sqrt(reflect(pivot, pivot + D, node.k - j - 1 + node.open.n, D, j)) + ROTATION_ERROR * length
+        square = sqrt(reflect(pivot, pivot + D, node.k - j - 1 + node.open.n, D, j)) + rotation_error(D) * length
         square *= square
         if node.problem.size + h_below(square, node.problem.loss.c) >= cutoff(node.problem):
             return False
@@ -62,7 +52,7 @@ cdef bint chosen_spectrum(const Node* node, double* e, double* vectors) noexcept
                 vectors[a * k + b] += node.chosen[<size_t> i * D + a] * node.chosen[<size_t> i * D + b]
     if eigh(vectors, k, e, True) != 0:
         return False
-    error = EIGENVALUE_ERROR * e[k - 1]
+    error = eigenvalue_error(node.D) * e[k - 1]
     for a in range(k):
         e[a] = fmax(e[a], 0.0) + error
     return isfinite(e[k - 1])
@@ -79,8 +69,8 @@ cdef bint choose_range(Node* node) noexcept nogil:
     for a in range(k):
         need -= h_below(e[a], c)
         if a < k - 1:
-            need -= h_above(e[a] - 2 * EIGENVALUE_ERROR * e[k - 1], c)
-    if not need > h_above(e[k - 1] * (1 - 2 * EIGENVALUE_ERROR), c):
+            need -= h_above(e[a] - 2 * eigenvalue_error(node.D) * e[k - 1], c)
+    if not need > h_above(e[k - 1] * (1 - 2 * eigenvalue_error(node.D)), c):
         return False
     high = pow(power_of_loss(1 + need), 2 / c)
     while (node.range + 1 < node.problem.loss.ranges
@@ -142,7 +132,7 @@ cdef bint whiten(Node* node, Point* at, const double* M) noexcept nogil:
     if eigh(N, width, node.small, True) != 0:
         return False
     at.residual_top = least_majorant(node.small, width, m, nu)
-    if not nu[0] > SINGULAR * nu[width - 1]:
+    if not nu[0] > ROUNDING * nu[width - 1]:
         return False
     at.steepest = 1 / sqrt(nu[0])
     for a in range(width):
@@ -183,7 +173,7 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         for a in range(D):
             t += at.slopes[a] * y[a] * y[a]
             square += y[a] * y[a]
-        t -= 2 * ROTATION_ERROR * steepest * square
+        t -= 2 * rotation_error(D) * steepest * square
         if i >= node.open.n:
             at.base += t
             continue
@@ -191,11 +181,11 @@ cdef void set_tangent(Node* node, Point* at) noexcept nogil:
         if kappa > 0:
             length = dot(at.N + <size_t> i * width, at.N + <size_t> i * width, width)
             # errors of z relative to x, and of its coordinates
-            error = ROTATION_ERROR * m * at.steepest * sqrt(square)
+            error = rotation_error(D) * m * at.steepest * sqrt(square)
             length += error * (2 * sqrt(length) + error)
             at.g[i] -= kappa * length
             at.score[i] -= kappa * (1 + log(fmax(length, 1e-300)))
-    at.rounding = CUT_ERROR * magnitude
+    at.rounding = ROUNDING * magnitude
 
 
 cdef bint evaluate(Node* node, Point* at) noexcept nogil:
@@ -250,7 +240,7 @@ cdef int working_set(Node* node, double threshold, int* working) noexcept nogil:
 
 cdef void squared_products(const Node* node, const double* features, int count, int size, double* H) noexcept nogil:
     # H = features features', in parts, so that a search that is stopped does not wait for all of it
-    cdef int first = 0, rows = <int> min(count, max(STOP_WORK // max(<long> count * size, 1), 1))
+    cdef int first = 0, rows = <int> min(count, max(node.problem.step // max(<long> count * size, 1), 1))
     while first < count and not node.problem.stop[0]:
         products(features + <size_t> first * size, min(rows, count - first), features, count, size,
                  H + <size_t> first * count)

@@ -13,28 +13,24 @@ a table. det K on T is at most the product of the diagonal of K (Hadamard). Sets
 Before the relaxation is solved only the pairs are known; they alone close many nodes near an orthonormal basis.
 """
 
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, exp, fmax, fmin, pow
 from libc.string cimport memcpy, memset
 
-from isopursuit.loss._penalty cimport Loss, Value, envelope, h, h_above, h_below, power_of_loss
+from isopursuit.loss._penalty cimport ROUNDING, Loss, Value, envelope, h, h_above, h_below, power_of_loss
 from isopursuit.search._dense cimport dot, eigh
 from isopursuit.search._rules cimport Rules, excludes, is_allowed
 from isopursuit.search.proof._bound cimport chosen_spectrum
 from isopursuit.search.proof._node cimport (
-    CUT_ERROR, EIGENVALUE_ERROR, MOST_MISSING, ROTATION_ERROR, Candidates, Node, Point, Problem, Smallest, cutoff,
-    kappa_of, loss_of, reserve, smallest, smallest_allowed, sort_by,
+    MOST_MISSING, Candidates, Node, Point, Problem, Smallest, cutoff, eigenvalue_error,
+    kappa_of, loss_of, reserve, rotation_error, smallest, smallest_allowed, sort_by,
 )
 
 cdef extern from *:
     """
-    #define TEST_ERROR 1e-10
     #define LEAF_TESTS 5000
-    #define MOST_CANDIDATES 512
     """
-    const double TEST_ERROR   # error of a sum of costs, relative to the loss, and of a diagonal entry of Gamma (derived: it is
-                              # a few eps times the columns and eliminations, at most 1e-12)
     const long LEAF_TESTS     # tests that take as long as the evaluation of a leaf (measured: 15 microseconds)
-    const int MOST_CANDIDATES # most candidates for whole tables (derived: 50 MB)
 
 
 cdef struct Level:            # candidates for the columns that are still missing, in the order of the cut
@@ -93,12 +89,12 @@ cdef double plus_cut(Enumeration* all) noexcept nogil:
         for a in range(D):
             t += node.small[a] * y[a] * y[a]
             square += y[a] * y[a]
-        t -= 2 * ROTATION_ERROR * steepest * square
+        t -= 2 * rotation_error(D) * steepest * square
         if i < n:
             all.plus[i] = t
         else:
             base += t
-    return base - CUT_ERROR * magnitude
+    return base - ROUNDING * magnitude
 
 
 cdef bint inertia(Enumeration* all) noexcept nogil:
@@ -124,7 +120,7 @@ cdef bint inertia(Enumeration* all) noexcept nogil:
     plus_base = plus_cut(all)
     need = cutoff(node.problem) - node.problem.size
     for a in range(k):
-        plus += h_above(e[a] * (1 - EIGENVALUE_ERROR) - EIGENVALUE_ERROR * e[k - 1], c) if e[a] > 1 else 0.0
+        plus += h_above(e[a] * (1 - eigenvalue_error(D)) - eigenvalue_error(D) * e[k - 1], c) if e[a] > 1 else 0.0
         if a > 0:
             need -= h_below(e[a], c)
     need -= fmax(plus, plus_base + smallest(all.plus, n, node.m, node.small).sum)
@@ -179,7 +175,7 @@ cdef double gram_bound(Node* node, const double* rows, int size) noexcept nogil:
     if eigh(G, size, e, False) != 0:
         return -INFINITY
     # an inner product has an error of D eps times the lengths, so the matrix has one of at most size D eps times its trace
-    error = EIGENVALUE_ERROR * fmax(1.0, 2e-3 * size * D) * e[size - 1]
+    error = fmax(eigenvalue_error(D), size * D * DBL_EPSILON) * e[size - 1]
     for a in range(size):
         if e[a] + error <= 0:
             return -INFINITY
@@ -207,7 +203,7 @@ cdef bint close_node(Node* node, bint relaxed, long long budget) noexcept nogil:
         return True
     all.whole = m > 2
     if all.whole:
-        if n > MOST_CANDIDATES or m > MOST_MISSING:
+        if m > MOST_MISSING or (2 * m + 1) * <long> n * n > node.problem.doubles // 4:
             return False
         table = <size_t> n * n
     level = 2 * table + 5 * <size_t> n
@@ -250,7 +246,7 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
         return True
     sort_by(all.memory, n, order)
     all.width, all.row, all.index, all.integers = n, order, alive + open.n, alive + 2 * open.n
-    all.error = 4 * node.m * ROTATION_ERROR * node.longest * node.longest
+    all.error = 4 * node.m * rotation_error(D) * node.longest * node.longest
     all.budget -= n * n // 2 if all.whole else n
     for i in range(n):
         order[i] = alive[order[i]]
@@ -263,7 +259,7 @@ cdef bint enumerate_candidates(Enumeration* all) noexcept nogil:
         # det K >= exp((split_base + sum of split - cutoff) / kappa), with an equal share of the base for each column.
         # The cap keeps a product of 12 factors finite; a smaller factor excludes less.
         first.factor[i] = exp(fmin((open.split[order[i]] + share) / kappa, 50.0)) if kappa > 0 else 0.0
-        first.own_gamma[i] = all.diagonal[order[i]] * (1 + TEST_ERROR)
+        first.own_gamma[i] = all.diagonal[order[i]] * (1 + ROUNDING)
         first.own_K[i] = dot(x + k, x + k, D - k) + all.error
         if all.whole:
             make_row(all, i, first.gamma + i * n, first.K + i * n, all.pairs + i * n)
@@ -338,7 +334,7 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             break
         if at.own_gamma[i] <= 0 or (m == 1 and at.own_K[i] < needed * at.factor[i]):
             continue
-        if spent + at.cost[i] >= limit * (1 + TEST_ERROR):
+        if spent + at.cost[i] >= limit * (1 + ROUNDING):
             continue
         if node.problem.stop[0] or all.budget < 0:
             return False
@@ -352,9 +348,9 @@ cdef bint complete(Enumeration* all, const Level* at, double base, double spent,
             make_row(all, i, at.gamma, at.K, all.pairs)
         take_level(all, &below, at.n - i - 1)
         all.budget -= at.n - i
-        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + TEST_ERROR) - spent - at.cost[i])
+        keep_partners(all, at, &below, i, limit - base - at.cut[i] - rest, limit * (1 + ROUNDING) - spent - at.cost[i])
         if m > 2:
-            keep_promising(&below, limit * (1 + TEST_ERROR) - spent - at.cost[i], need, m - 1)
+            keep_promising(&below, limit * (1 + ROUNDING) - spent - at.cost[i], need, m - 1)
             eliminate(at, &below, i)
             all.budget -= below.n * below.n // 2
         if below.n >= m - 1 and not complete(all, &below, base + at.cut[i], spent + at.cost[i], need, m - 1):

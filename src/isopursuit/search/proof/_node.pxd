@@ -10,24 +10,33 @@
 # of m entries (loss/envelope.py): the largest stay, and their average replaces all others. Values are summed over the
 # last `size` (or m) of the ascending eigenvalues; slopes apply in all D directions.
 
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, fmax, sqrt
 from libc.stdlib cimport free, malloc
 
-from isopursuit.loss._penalty cimport TOLERANCE, Curve, Envelopes, Loss, spectral_loss
+from isopursuit.loss._penalty cimport Curve, Envelopes, Loss, spectral_loss
 from isopursuit.search._dense cimport dot, singular_values
 from isopursuit.search._rules cimport Rules, least_sum
 
 cdef extern from *:
     """
-    #define ROTATION_ERROR 1e-14
-    #define EIGENVALUE_ERROR 1e-13
-    #define CUT_ERROR 1e-12
     #define MOST_MISSING 12
+    #define EIGH_WORK 400
+    #define TEST_WORK 4
     """
-    const double ROTATION_ERROR    # error of a rotated coordinate, relative to its column's length (chosen: above eps)
-    const double EIGENVALUE_ERROR  # eigenvalues are raised by this times the largest, so that rounding closes no node
-    const double CUT_ERROR         # error of a tangent, relative to the sizes of its terms (chosen: far above eps)
-    const int MOST_MISSING         # most missing columns of a node that is closed by enumeration (derived: its pivots)
+    const int MOST_MISSING    # most missing columns of a node that is closed by enumeration (derived: its pivots)
+    const int EIGH_WORK       # an eigendecomposition takes as long as this times D^2 multiplications (measured, D = 8 to 30)
+    const int TEST_WORK       # multiplications of a relaxation that take as long as a test of an enumeration (measured)
+
+
+cdef inline double rotation_error(int D) noexcept nogil:
+    # Error of a coordinate after at most D reflections, relative to its column's length
+    return 4 * D * DBL_EPSILON
+
+
+cdef inline double eigenvalue_error(int D) noexcept nogil:
+    # Error of an eigenvalue of a sum of at most 32 squares, relative to the largest: rounding must not close a node
+    return 32 * D * DBL_EPSILON
 
 
 cdef struct Scratch:          # memory that is used again and grows as needed
@@ -41,6 +50,9 @@ cdef struct Problem:
     Envelopes loss
     double stiffness          # mu of the pair bound, l(S) >= size + mu |G_S - I|^2 (penalty.stiffness)
     double incumbent          # loss of the best subset known to this task
+    double tolerance          # a bound this close to it, relative to it, closes a node (penalty.PROVED)
+    long step                 # multiplications between two checks of `stop` (settings.WORK)
+    long doubles              # most numbers for the Newton steps of a task (settings.TABLE_BYTES / 8)
     const double* columns     # (P, D)
     Rules rules               # which columns may be together
     const int* stop           # set by another thread
@@ -132,7 +144,7 @@ cdef inline double kappa_of(const Node* node) noexcept nogil:
 
 
 cdef inline double cutoff(const Problem* problem) noexcept nogil:
-    return problem.incumbent * (1 - TOLERANCE)
+    return problem.incumbent * (1 - problem.tolerance)
 
 
 cdef inline int loss_of(double* matrix, int size, int D, double c, double* values, Loss* loss) noexcept nogil:

@@ -72,9 +72,10 @@ class TreeKernel:
         """
 
     def relax(
-        self, start: OpenNode, steps: int, tolerance: float
+        self, start: OpenNode, steps: int = ..., tolerance: float = ...
     ) -> tuple[float, NDArray[np.int32], NDArray[np.float64]] | None:
         """Bound, candidates and weights of the relaxation of one node; None if it has no bound or was stopped.
 
-        It is solved to this share of the distance to the incumbent, with at most so many Newton steps.
+        It is solved to this share of the distance to the incumbent, with at most so many Newton steps; by default as
+        in the tree.
         """

@@ -12,26 +12,25 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from isopursuit.loss.penalty import PROVED
+from isopursuit.search import settings
+
 from isopursuit.loss._penalty cimport Curve
 from isopursuit.search._rules cimport Rules, can_join, rules_of
 from isopursuit.search.proof._bound cimport choose_range, filter_candidates, fit_weights, relax, rotate
 from isopursuit.search.proof._close cimport close_node
-from isopursuit.search.proof._node cimport MOST_MISSING as MOST, Node, Point, Problem, Scratch, cutoff, reserve
+from isopursuit.search.proof._node cimport MOST_MISSING as MOST, TEST_WORK, Node, Point, Problem, Scratch, cutoff, reserve
 
 cdef extern from *:
     """
     #define NODE_STEPS 8
     #define NODE_TOLERANCE 0.2
-    #define TEST_WORK 4
     #define BOUND_TESTS 60000
-    #define NEWTON_DOUBLES 33554432
     """
     const int NODE_STEPS         # most Newton steps at a node (measured: 5 is 4 % slower on six problems)
     const double NODE_TOLERANCE  # Newton steps end at this share of the bound's distance to the incumbent (measured: 0.05 is
                                  # 4 % slower on six problems, 0.4 is 12 % slower on breast cancer 15 x 569)
-    const int TEST_WORK          # multiplications of a relaxation that take as long as a test of an enumeration (measured)
     const long BOUND_TESTS       # tests that take as long as the bound of a node (measured: 0.2 ms at 10 x 200)
-    const long NEWTON_DOUBLES    # most numbers for the Newton steps of a task (derived: 268 MB)
 
 
 cdef struct Open:             # an open node; the arrays follow in the same piece of memory
@@ -93,11 +92,11 @@ cdef void lay_out(Point* point, double* memory, int n, int D, int k) noexcept no
     point.curves = <Curve*> (point.slopes + 2 * D)
 
 
-cdef inline int capacity_of(int n, int D) noexcept nogil:
+cdef inline int capacity_of(int n, int D, long doubles) noexcept nogil:
     # Most columns of the working set: the D(D + 1)/2 of a vertex of the relaxation and some more, if there is memory.
     # With fewer, Newton steps move fewer weights, and the bound is valid all the same.
     cdef int features = D * (D + 1) // 2, most = features + 2 * D + 32
-    cdef double room = (sqrt(<double> features * features + 8.0 * NEWTON_DOUBLES) - features) / 4
+    cdef double room = (sqrt(<double> features * features + 8.0 * doubles) - features) / 4
     most = most if most < room else <int> room
     return n if n < most else most
 
@@ -110,7 +109,7 @@ cdef bint allocate(Task* task, int n) noexcept nogil:
     # Memory for nodes of at most n candidates
     cdef int D = task.problem.D, size = task.problem.size
     cdef int kinds = task.problem.rules.groups + task.problem.rules.cliques
-    cdef size_t cap = capacity_of(n, D)
+    cdef size_t cap = capacity_of(n, D, task.problem.doubles)
     cdef size_t doubles = 2 * D * D + 2 * D + 1 + <size_t> (size + n) * D + 2 * n + 2 * point_size(n, D)
     doubles += cap * (2 * cap + 2 + D * (D + 1) // 2)
     return (reserve(&task.space.numbers, doubles * sizeof(double)) != NULL
@@ -122,7 +121,7 @@ cdef void prepare(Task* task, const Open* at) noexcept nogil:
     cdef Node* node = &task.node
     cdef const Rules* rules = &task.problem.rules
     cdef int D = task.problem.D, size = task.problem.size, n = at.n, k = at.k, i, j = 0
-    node.problem, node.D, node.k, node.m, node.capacity = &task.problem, D, k, size - k, capacity_of(n, D)
+    node.problem, node.D, node.k, node.m, node.capacity = &task.problem, D, k, size - k, capacity_of(n, D, task.problem.doubles)
     node.range, node.split = 0, task.problem.loss.kappas // 2 if k > 0 else 0
     node.bound = at.bound
     node.matrix = <double*> task.space.numbers.at
@@ -372,7 +371,8 @@ cdef class TreeKernel:
         self.problem.loss.ranges, self.problem.loss.kappas = table.shape[0], table.shape[1]
         self.problem.columns, self.problem.loss.table = &columns[0, 0], &table[0, 0, 0]
         self.problem.loss.c, self.problem.loss.low, self.problem.loss.high = c, low, high
-        self.problem.stiffness, self.problem.incumbent = stiffness, incumbent
+        self.problem.stiffness, self.problem.incumbent, self.problem.tolerance = stiffness, incumbent, PROVED
+        self.problem.step, self.problem.doubles = settings.WORK, settings.TABLE_BYTES // 8
         self.stopped, self.problem.stop = 0, &self.stopped
 
     def stop(self):
@@ -409,7 +409,7 @@ cdef class TreeKernel:
         return (opened, leaf, task.node.least, task.nodes, task.node.evaluations,
                 task.node.work + TEST_WORK * task.node.tests, spare - task.spare, counts)
 
-    def relax(self, OpenNode start, int steps, double tolerance):
+    def relax(self, OpenNode start, int steps=NODE_STEPS, double tolerance=NODE_TOLERANCE):
         # The relaxation of one node: bound, candidates and weights, or None if it has no bound or was stopped
         cdef Task task
         cdef Status status = STOPPED

@@ -30,6 +30,7 @@ comparison per pair.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,15 +40,13 @@ from numpy.typing import NDArray
 from isopursuit._core.clock import Clock
 from isopursuit._core.linalg import namespace, on_host
 from isopursuit._core.types import Array, Indices
+from isopursuit.data._matrix import LARGEST
 from isopursuit.loss.envelope import Relaxation, spread
+from isopursuit.loss.penalty import ROUNDING
+from isopursuit.search.settings import ENTRIES, TABLE_BYTES
 from isopursuit.sources.tasks import TopK, Transform, on_same_device, pieces, usable
 
-ROUNDING = 1e-12  # rounding error of a cut, relative to its terms (chosen: far above eps)
-HUGE = 1e150  # larger squared lengths are replaced by this, so that their squares do not overflow (derived)
-ROWS, WIDTH = 64, 2**11  # columns compared at once (derived: a block of 0.5 MB fits into the cache of a core)
-MAX_PAIRS = 4_000_000  # most compatible pairs that are kept (derived: 32 MB)
-PARTNERS = 128  # mean number of compatible columns at a typical cost (chosen: pairs then take 1 kB for a column)
-SAMPLE = 2**21  # inner products computed for that mean (derived: 16 MB; 0.02 s)
+PARTNERS = 128  # mean number of compatible columns at a typical cost (derived: pairs then take 1 kB for a column)
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Cuts:
         xp = namespace(z)
         squares = xp.einsum("dp,dp->p", z, z)
         along = on_same_device(self.included, z) @ z
-        off = (xp.clip(squares, 0.0, HUGE) - 1) ** 2 + 2 * xp.einsum("dp,dp->p", along, along)
+        off = (xp.clip(squares, 0.0, LARGEST) - 1) ** 2 + 2 * xp.einsum("dp,dp->p", along, along)
         rows = [self.stiffness * (1 - ROUNDING) * off]
         if self.tangent is not None:
             rows.append(xp.einsum("dp,dp->p", z, on_same_device(self.tangent, z) @ z))
@@ -165,10 +164,10 @@ def smallest(one: Array, other: Array, count: int) -> Array:
 def typical_cost(X: Array, own: Array, missing: int) -> float:
     """The sum of squares below which a column of X (D, N) has PARTNERS compatible ones on average; see `compatible`."""
     count = len(own)
-    few = np.linspace(0, count - 1, min(2 * PARTNERS, 1 + SAMPLE // count, count)).astype(np.intp)
+    few = np.linspace(0, count - 1, min(2 * PARTNERS, 1 + 8 * ENTRIES // count, count)).astype(np.intp)
     pairs = 2 * (X[:, few].T @ X) ** 2 + own + own[few][:, None]
     pairs[np.arange(len(few)), few] = np.inf
-    partners = min(PARTNERS, MAX_PAIRS // count, count // 4) * len(few)
+    partners = min(PARTNERS, TABLE_BYTES // 64 // count, count // 4) * len(few)
     return float(np.partition(pairs, partners, axis=None)[partners] + np.sort(own)[: max(missing - 2, 0)].sum())
 
 
@@ -183,14 +182,14 @@ def compatible(X: Array, own: Array, budget: float, missing: int, clock: Clock) 
     if left.min() > 2 * longest * longest + float(own.max()):
         return None  # all pairs
     found: list[NDArray[np.int32]] = []
-    edges, N, columns = 0, len(own), np.ascontiguousarray(X.T)
-    for first, start in ((a, b) for a in range(0, N, ROWS) for b in range(a, N, WIDTH)):
-        some, beside = slice(first, min(first + ROWS, N)), slice(start, start + WIDTH)
+    edges, N, columns, side = 0, len(own), np.ascontiguousarray(X.T), math.isqrt(ENTRIES)
+    for first, start in ((a, b) for a in range(0, N, side) for b in range(a, N, side)):
+        some, beside = slice(first, min(first + side, N)), slice(start, start + side)
         with np.errstate(over="ignore"):
             square = 2 * (columns[some] @ X[:, beside]) ** 2
         i, j = np.nonzero(np.triu(square + own[beside] < left[some, None], first - start + 1))
         edges += len(i)
-        if clock.expired or edges > MAX_PAIRS:
+        if clock.expired or edges > TABLE_BYTES // 64:
             return None
         found.append(np.array([i + first, j + start], np.int32))
     return np.concatenate(found, axis=1)

@@ -24,17 +24,15 @@ from numpy.typing import NDArray
 
 from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.types import Array
-from isopursuit.loss.penalty import LARGEST_LOG, to_loss
+from isopursuit.loss.penalty import LARGEST_LOG, ROUNDING, to_loss
 from isopursuit.search._joint import CliqueSearch
 from isopursuit.search.incumbent import Incumbent, StopReason
 from isopursuit.search.local import include_first, joint_kernel, ruled, swap_descent
 from isopursuit.search.pool import Pool
-from isopursuit.search.proof.tree import TASKS
+from isopursuit.search.proof.tree import PART, TASKS
+from isopursuit.search.settings import TABLE_BYTES
 
-CLOSED = 1e-10  # subsets this close to the incumbent, relative to it, are not searched (below 1e-9: derived)
 MOST_MISSING = 60  # no proof is attempted if more columns must be picked (derived: the levels of _joint.pyx)
-PAIR_MEMORY = 2**28  # bytes for the list of pairs, and as many for the table of their ranks (chosen: fits a laptop)
-CHUNK = 8  # least number of pairs in a task (derived: a task takes 40 µs beside its work, a pair 5 µs or more)
 
 T = TypeVar("T")
 
@@ -100,7 +98,7 @@ class _Search:
     @property
     def log_limit(self) -> float:
         """The cutoff in log-loss for better subsets, raised slightly because logarithms round."""
-        return math.log(self.incumbent.loss * (1 - CLOSED)) + CLOSED / 10
+        return math.log(self.incumbent.limit) + ROUNDING
 
     @property
     def late(self) -> bool:
@@ -145,7 +143,7 @@ class _Search:
             near = incumbent.loss - incumbent.lower_bound <= self.limits.enough * incumbent.loss
             if (nodes is not None and done >= nodes) or (tried and near):
                 return StopReason.NODES
-            size = max(done // 4, 16 * CHUNK)  # later rounds are longer, because the limit hardly falls any more
+            size = max(done // 4, 2 * TASKS)  # later rounds are longer, because the limit hardly falls any more
             searched = self._round(done, min(end, done + size, end if nodes is None else nodes))
             if searched is None:
                 return StopReason.INTERRUPTED
@@ -175,7 +173,7 @@ class _Search:
         pairs, totals = found
         order = np.argsort(totals, kind="stable")
         columns, places = np.unique(pairs[order], return_inverse=True)
-        if 4 * len(columns) ** 2 > PAIR_MEMORY:
+        if 4 * len(columns) ** 2 > TABLE_BYTES:
             return StopReason.MEMORY
         pairs = places.reshape(-1, 2).astype(np.int32)
         ranks = np.full((len(columns), len(columns)), np.iinfo(np.int32).max, np.int32)
@@ -201,13 +199,13 @@ class _Search:
                 (kept,) = np.nonzero((row < limit) & ~np.asarray(excluded))
                 pairs.append(np.stack([np.full(len(kept), free[j]), free[kept]], axis=1))
                 totals.append(row[kept])
-            if 16 * sum(map(len, totals)) > PAIR_MEMORY:
+            if 16 * sum(map(len, totals)) > TABLE_BYTES:
                 return StopReason.MEMORY
         return np.concatenate(pairs), np.concatenate(totals)
 
     def _round(self, first: int, end: int) -> int | None:
         """Search these pairs; returns how many of the first are done, or None if a callback stops the search."""
-        limit, size = self.log_limit, max((end - first) // TASKS, CHUNK)
+        limit, size = self.log_limit, max((end - first) // TASKS, PART)
         starts = range(first, end, size)
 
         def chunk(start: int) -> Callable[[CliqueSearch], tuple[int, NDArray[np.int32] | None, float]]:

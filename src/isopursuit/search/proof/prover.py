@@ -31,7 +31,7 @@ from isopursuit.search.pool import Pool
 from isopursuit.search.proof._tree import OpenNode
 from isopursuit.search.proof.cuts import ColumnFilter, Cuts, FilterResult, compatible, roots, typical_cost
 from isopursuit.search.proof.tree import Limits, Snapshot, branch_and_bound, tree_kernel
-from isopursuit.search.settings import BYTES_PER_ENTRY, MAX_TREE_COLUMNS, MIN_ROOM, PURSUIT_ROWS
+from isopursuit.search.settings import COPIES, RESIDENT, WORK
 
 NEWTON_STEPS = 200  # most Newton steps for the relaxation (derived: far more than it takes to converge)
 # So few columns go to the tree without a graph of pairs, and the first target leaves so many (measured by the ladder's
@@ -40,7 +40,6 @@ FEW_COLUMNS = 200
 # Share of all pairs: a graph with more edges excludes too little (measured by the ladder's "gauss8" and "cancer10": 0.9
 # takes 1.2 and 1.9 times as long, 0.1 the same)
 DENSE = 0.3
-TARGET_GROWTH = 2.0  # factor of the target's excess over k, from one target to the next (derived: the last costs most)
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Prove:
 
     def applies(self, pool: Pool, incumbent: Incumbent) -> bool:
         """If there is one point, and the loss can be bounded."""
-        useful = not self.root or (incumbent.lower_bound <= incumbent.ideal and pool.rows <= PURSUIT_ROWS)
+        useful = not self.root or (incumbent.lower_bound <= incumbent.ideal and pool.rows**6 <= 32 * WORK)
         can_bound = SMALLEST_EXPONENT <= pool.c <= LARGEST_EXPONENT and incumbent.log_loss < LARGEST_LOG
         return useful and pool.points == 1 and can_bound
 
@@ -92,8 +91,8 @@ class Prover:
         self.pool, self.incumbent, self.clock, self.limits = pool, incumbent, clock, limits
         self.nodes = self.evaluations = 0
         in_memory = pool.X is not None
-        self.room = pool.count if in_memory else max(MIN_ROOM, limits.memory // (BYTES_PER_ENTRY * pool.rows))
-        self.most = pool.count if in_memory else MAX_TREE_COLUMNS  # columns for the tree if pairs exclude nothing
+        self.room = pool.count if in_memory else max(2 * RESIDENT, limits.memory // (8 * COPIES * pool.rows))
+        self.most = pool.count if in_memory else 5 * RESIDENT  # columns for the tree if pairs exclude nothing
         pool.load(incumbent.subset, pool.at_hand(incumbent.subset))
         loss = incumbent.loss
         included = np.ascontiguousarray(pool.resident_columns[:, : len(pool.include)].T)
@@ -223,7 +222,7 @@ class Prover:
             if incumbent.closed:
                 return None
             if target < self.top:
-                target = k + TARGET_GROWTH * (target - k)
+                target = 2 * target - k  # twice the excess, so that the last one costs most
             elif self.top < incumbent.limit:
                 return self._out_of_memory(
                     f"{len(self.positions):,} columns were loaded, and memory has no room for the others: a larger "

@@ -28,24 +28,24 @@ from isopursuit._core.clock import REPORT_SECONDS, Clock
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array, Indices
 from isopursuit.loss.envelope import relax
-from isopursuit.loss.penalty import NODE_TOLERANCE, STATED, stiffness
+from isopursuit.loss.penalty import LARGEST, PROVED, STATED, stiffness
 from isopursuit.search._swap import log_loss_of
 from isopursuit.search.incumbent import StopReason
 from isopursuit.search.local import include_first
 from isopursuit.search.proof._tree import MOST_MISSING, TESTS_OF_BOUND, WORK_OF_TEST, OpenNode, TreeKernel
 from isopursuit.search.rules import Rules
+from isopursuit.search.settings import LEAST_TRIAL, WORK
 
 Root: TypeAlias = tuple[int, NDArray[np.int32]]  # a column, and the candidates that may be combined with it
 
-LARGEST = 1e280  # larger losses are replaced by this, because the tree computes losses, not logarithms (derived)
 CLOSED_SHARE = 0.05  # a tree with a smaller share of closed nodes only grows (derived: from 0.5 on it shrinks)
 TASKS = 64  # tasks started and not recorded (derived: four for each of 16 threads, so that they seldom wait for one)
-RECORDED = 8  # this share of the tasks is recorded before others start (derived: 16 threads still have 56 tasks)
-NODES = 8  # most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8)
-TASKS_SHARE = 0.125  # work of these tasks, as a share of all before: a new incumbent is known that much later (chosen)
-TASK_WORK = 2**25  # most work of a task, in multiplications (derived: about 20 ms, far longer than a call from Python)
+# most nodes of a task at its start (measured on 16 cores: 1 takes 1.8 times as long, 16 as long as 8). An eighth of the
+# tasks is recorded before others start (derived: 16 threads still have 56), and they have
+# an eighth of all work before
+PART = 8
 TRIAL_SHARE = 0.1  # share of all work for doubted enumerations (measured: 0.05 and 0.2 are 9 and 4 % slower)
-MOST_TESTS = 2**20  # most tests of one enumeration (derived: about 3 ms, so that the bound rises steadily)
+MOST_TESTS = WORK // (PART * WORK_OF_TEST)  # most tests of one enumeration (derived: about 3 ms)
 NO_LIMIT = 2**62
 
 
@@ -233,7 +233,7 @@ class _Search:
         with ThreadPoolExecutor(self.limits.workers) as threads:
             try:
                 while self._start(threads):
-                    for _ in range(max(len(self.running) // RECORDED, 1)):
+                    for _ in range(max(len(self.running) // PART, 1)):
                         while wait([self.running[0].result], self._pause()).not_done:
                             self._watch()
                         self._record(self.running[0])
@@ -252,7 +252,7 @@ class _Search:
         """Start tasks for the nodes with the least bounds; returns whether the search goes on."""
         if self.over:
             return False
-        if not (self.heap or self.running) or self._gap() <= max(self.limits.gap, NODE_TOLERANCE):
+        if not (self.heap or self.running) or self._gap() <= max(self.limits.gap, PROVED):
             self.end(None)
             return False
         if not self.heap or len(self.running) >= TASKS:
@@ -264,11 +264,11 @@ class _Search:
         if self.limits.trial is not None and self.nodes >= self.limits.trial and self._fails():
             left = 0  # the tasks that run are finished, so that the bound is reproducible
         spare = self.budgets.spare(self.work) - sum(task.spare for task in self.running)
-        work = min(int(TASKS_SHARE * self.work / TASKS), TASK_WORK)
+        work = min(int(self.work / (PART * TASKS)), WORK)
         while self.heap and len(self.running) < TASKS and left > 0:
             nodes, tests = max(left // TASKS, 1), max(min(spare, 2 * MOST_TESTS), 0)  # enough tests for one enumeration
             # at each step every open node is in the heap, taken or of a task, so the bound is valid if Ctrl-C comes
-            for _ in range(min(max(len(self.heap) // TASKS, 1), NODES, nodes)):
+            for _ in range(min(max(len(self.heap) // TASKS, 1), PART, nodes)):
                 self.taken.append(self.heap[0])
                 heapq.heappop(self.heap)
             batch = [node for _, _, node in self.taken]
@@ -284,7 +284,8 @@ class _Search:
         """Whether a trial ends the search: its gap is enough, or nearly all nodes are open."""
         # a node that is not closed has two children: a share 1 − 2 × (share closed) of the bounded nodes is open
         open_nodes = len(self.heap) + sum(task.begun for task in self.running)
-        return self._gap() <= self.limits.enough or open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
+        grows = self.nodes >= LEAST_TRIAL and open_nodes > (1 - 2 * CLOSED_SHARE) * self.nodes
+        return self._gap() <= self.limits.enough or grows
 
     def snapshot(self) -> Snapshot:
         """The state at this moment."""
@@ -296,8 +297,8 @@ class _Search:
     def answer(self) -> Snapshot:
         """The result, after the threads have returned."""
         stop, bound = self.stop, self._lower_bound()
-        if stop is None and self.limits.gap <= NODE_TOLERANCE:
-            bound = self.loss  # to within NODE_TOLERANCE, as promised
+        if stop is None and self.limits.gap <= PROVED:
+            bound = self.loss  # to within PROVED, as promised
         if stop is None and self.least < self.loss * (1 - max(STATED, self.limits.gap)):
             stop = StopReason.PRECISION
         return self.snapshot()._replace(lower_bound=min(bound, self.least), stop=stop)

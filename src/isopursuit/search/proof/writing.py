@@ -23,18 +23,18 @@ from isopursuit import check
 from isopursuit._core.threads import on_one_blas_thread
 from isopursuit._core.types import Array
 from isopursuit.loss.envelope import relax
-from isopursuit.loss.penalty import LARGEST_LOG, NODE_TOLERANCE
+from isopursuit.loss.penalty import LARGEST_LOG, PROVED, STATED
 from isopursuit.results import Search
 from isopursuit.search.incumbent import ProofFile
 from isopursuit.search.proof._tree import OpenNode, TreeKernel
 from isopursuit.search.proof.tree import tree_kernel
 
-MARGIN = 1e-10  # relative (derived: far above rounding, and with NODE_TOLERANCE below the stated 1e-9)
+MARGIN = STATED / 10  # relative (derived: far above rounding, and with PROVED below STATED)
 # a of the inequality is that of the search, and this share more if the loss is far above k (measured: 0 takes twice as
 # long for 13 wines; with 1.6 times a, 8 of 120 unit vectors, whose loss is near k, take seven times as long)
 MORE_LOG = 0.8
-NEWTON_STEPS, NEWTON_TOLERANCE = 8, 0.2  # of a node, as in _tree.pyx
-FARTHER = 1.1  # the kernel's cutoff: its cut is tighter than the checker's (10 wines: 1 takes 12 times as long, 1.02 five)
+# the kernel's cutoff, as its cut is tighter than the checker's (10 wines: 1 takes 12 times as long, 1.02 five)
+FARTHER = 1.1
 
 
 def write_proof(
@@ -44,7 +44,7 @@ def write_proof(
 
     `problem` has k, c, unit, include and exclude. `watch` gets the number of nodes, and ends the work by True.
     """
-    bound = search.loss * (1 - NODE_TOLERANCE) if search.optimal else search.lower_bound * (1 - 2 * MARGIN)
+    bound = search.loss * (1 - PROVED) if search.optimal else search.lower_bound * (1 - 2 * MARGIN)
     k, c = problem["k"], problem["c"]
     if not search.log_loss < LARGEST_LOG:
         return "no proof file was written: losses this large are outside the range in which bounds can be computed."
@@ -125,6 +125,6 @@ class _Writer:
             if start is None:
                 start = np.isin(candidates, self.start).astype(np.float32)
             node = OpenNode(float(self.tree.k), chosen.astype(np.int32), candidates.astype(np.int32), start)
-            found = self.kernel.relax(node, NEWTON_STEPS, NEWTON_TOLERANCE)
+            found = self.kernel.relax(node)
             if found is not None:
                 weights[i, np.searchsorted(candidates, found[1])] = found[2]
