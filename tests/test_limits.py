@@ -232,7 +232,7 @@ def test_a_callback_ends_a_pass_over_a_source():
 def test_columns_of_large_volume_are_independent_although_few_columns_are():
     X = np.repeat(np.random.default_rng(0).normal(size=(1, 30, 4)), 50, axis=2)
     X[0, :, -30:] += 1e-5 * np.eye(30)
-    for few in (4096, 40):
+    for resident in (1024, 10):
         with pytest.MonkeyPatch.context() as fewer:
-            fewer.setattr("isopursuit.search.local.FEW_COLUMNS", few)
+            fewer.setattr("isopursuit.search.local.RESIDENT", resident)
             assert np.linalg.matrix_rank(X[0][:, large_volume(X, [], 30)]) == 30
