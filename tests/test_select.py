@@ -166,6 +166,11 @@ def test_prices_replacements_alternatives_and_weights_equal_brute_force(first):
     assert not {seed: failed for seed, failed in failures.items() if failed}
 
 
+def test_losses_that_overflow_with_every_column_are_refused():
+    """seen: greedy search picked no column, and the rank of none was computed (fuzz/explain.py)"""
+    assert run(70_003_614).failures == ()
+
+
 @pytest.mark.parametrize("c", [0.05, 0.3, 1.0, 2.0])
 def test_a_replacement_never_makes_the_columns_dependent(c):
     """Only columns 1 and 3 leave the plane of the first two coordinates, and 2 is three times a tenth of 0."""

@@ -230,3 +230,10 @@ def test_a_callback_stops_the_relaxation_at_the_root() -> None:
     found = ip.exact_search(X, callback=lambda now: now.seconds > 4.0)
     assert found.status == "interrupted"
     assert time.perf_counter() - started < 12
+
+
+def test_a_start_beyond_the_range_of_bounds_is_improved_by_a_full_local_search():
+    # seen: a brief one ended at e^919, and the search refused a problem whose best loss is e^10
+    from fuzz.search import run
+
+    assert run(70_003_266).failures == ()

@@ -79,7 +79,7 @@ def pivoted_qr(values: Array) -> tuple[Array, Indices]:
 
 def numerical_rank(s: Array, P: int, error: float = 0.0) -> int:
     """The number of singular values above the rounding error: eps times the largest, or `error` if that is larger."""
-    return int((s > max(len(s), P) * max(EPS * s[0], error)).sum()) if s[0] > 0 else 0
+    return int((s > max(len(s), P) * max(EPS * s[0], error)).sum()) if s.max(initial=0.0) > 0 else 0
 
 
 def direction_rank(values: Array, rounding: Array | None = None) -> int:

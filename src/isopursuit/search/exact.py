@@ -21,7 +21,7 @@ from isopursuit.search.incumbent import Incumbent, Limits, StopReason
 from isopursuit.search.pool import Pool
 from isopursuit.search.proof.joint import JointTree
 from isopursuit.search.proof.prover import Prove
-from isopursuit.search.settings import FEW_SUBSETS, FIRST_KICKS, HALF, STARTS
+from isopursuit.search.settings import FEW_SUBSETS, FIRST_KICKS, HALF, KICKS, STARTS
 
 
 def exact(pool: Pool, limits: Limits) -> Search:
@@ -67,7 +67,7 @@ def _start(pool: Pool, incumbent: Incumbent, limits: Limits, clock: Clock) -> St
     starts, kicks = STARTS // share, FIRST_KICKS // share
     stop = improve(pool, incumbent, clock, limits, starts, kicks, brief=True)
     if stop is None and not incumbent.log_loss < LARGEST_LOG:
-        stop = improve(pool, incumbent, clock, limits, starts, kicks, brief=True)
+        stop = improve(pool, incumbent, clock, limits, STARTS, KICKS)
     return stop
 
 
