@@ -1,4 +1,6 @@
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from oracles import losses, random_rotation
 
 import isopursuit as ip
+from isopursuit.loss import penalty
 
 seeds = st.integers(0, 2**32 - 1)
 exponents = st.floats(0.1, 4.0)
@@ -67,3 +70,10 @@ def test_in_one_dimension_the_two_losses_are_the_same():
     for t, c in itertools.product([0.3, 0.9, 1.0, 2.5], [0.5, 1.0, 2.0]):
         loss = ip.isometry_loss([[t]], c)
         assert ip.multitask_norm(1 / ip.symmetric_normalize([[t]], c)) == pytest.approx(loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ROUNDING", "LARGEST_LOG"])
+def test_the_kernels_have_the_same_tolerances(name):
+    text = (Path(__file__).parents[1] / "src/isopursuit/loss/_penalty.pxd").read_text("utf-8")
+    (value,) = re.findall(rf"#define {name} (\S+)", text)
+    assert float(value) == getattr(penalty, name)

@@ -11,8 +11,8 @@ cdef extern from *:
     #define LARGEST_LOG 600.0
     """
     const double TWO_E
-    const double ROUNDING     # as in penalty.py
-    const double LARGEST_LOG  # as in penalty.py
+    const double ROUNDING     # as in penalty.py; a test compares them
+    const double LARGEST_LOG  # as in penalty.py; a test compares them
 
 
 cdef struct Loss:             # of a set of columns

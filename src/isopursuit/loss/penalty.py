@@ -32,7 +32,7 @@ from isopursuit._core.types import Array
 from isopursuit.data._matrix import as_matrix
 from isopursuit.errors import ShapeError
 
-# Tolerances, relative to the loss; the kernels read them from here.
+# Tolerances, relative to the loss; _penalty.pxd repeats ROUNDING and LARGEST_LOG for the kernels.
 STATED = 1e-9  # of "proved optimal" (chosen: a promise)
 # a subset is better if it is below the incumbent by more than this, and a bound this close to it closes a node (derived
 # so that both errors add up to less than STATED, with a tenth to spare)
